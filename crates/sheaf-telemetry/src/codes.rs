@@ -73,6 +73,16 @@ codes! {
     LOG_INCOMPLETE = Warning "log-incomplete" "Free some space, raise `log.max_bytes`, or find what logs so much: `sheaf log --json` shows the codes.";
     /// Remarkable events have no trace, because the file of traces is full or cannot be written. No data are lost.
     TRACES_INCOMPLETE = Warning "traces-incomplete" "Free some space, or raise `trace.file_bytes`.";
+    /// A hook is called: a command of `[hook.NAME]`.
+    HOOK_BEGINS = Info "hook-begins" "";
+    /// A line of output of a hook.
+    HOOK_OUTPUT = Info "hook-output" "";
+    /// A hook has ended well.
+    HOOK_DONE = Info "hook-done" "";
+    /// A hook failed, or was ended because its time was over. A required one before the start refuses the run; others have no effect on it.
+    HOOK_FAILED = Warning "hook-failed" "Its output is in the log before this message: `sheaf log --code hook-output`. Correct the command, or raise `timeout_ms` of the hook.";
+    /// The results of hooks after the end of a run could not be added to its record.
+    HOOK_NOT_RECORDED = Warning "hook-not-recorded" "They are in the log. A hook that moves the directory of the run has this effect.";
     /// The progress of the run, on standard error only.
     PROGRESS = Info "progress" "";
     /// A message without a code, of a library or of a command that is no run.

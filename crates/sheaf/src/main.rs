@@ -43,6 +43,8 @@
 //! | `control_directory` | the directory of a controller |
 //! | `controlled` | a run that follows a controller |
 //! | `steered` | requests to nodes in processes of their own |
+//! | `hooks` | commands of the user before and after transitions of a run |
+//! | `user_command` | commands of the user, with deadlines and bounded output |
 //! | `notify` | notices of alarms to a command and to Alertmanager |
 //! | `trace` | `sheaf trace`: traces of events |
 //! | `tracing` | stamps of the nodes of a run, and the file of its traces |
@@ -111,6 +113,7 @@ mod free_running;
 mod hdf5;
 mod histograms;
 mod hits;
+mod hooks;
 mod lab;
 mod leaving;
 mod library;
@@ -169,6 +172,7 @@ mod trace;
 mod tracing;
 mod trigger_connection;
 mod truth;
+mod user_command;
 mod values;
 mod verify_spool;
 mod windows;

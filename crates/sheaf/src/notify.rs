@@ -3,13 +3,13 @@
 //! A thread of its own sends them, because a command may hang and a host may be away. What cannot be sent in time is dropped, counted, and
 //! said in the log.
 
+use crate::user_command::UserCommand;
 use anyhow::Context as _;
 use sheaf_config::Monitor as Settings;
 use sheaf_monitor::{Notice, Notifier};
 use sheaf_node::Clock;
 use sheaf_telemetry::log_as;
-use std::io::Write as _;
-use std::process::{Child, Command, Stdio};
+use std::ffi::OsStr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use ureq::Agent;
@@ -19,9 +19,6 @@ const WAITING: usize = 64;
 
 /// Time that a command or an Alertmanager has for one notice.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Pause between two looks at a command.
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// Interval at which Alertmanager is told again of alarms that last.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -105,30 +102,19 @@ impl Sender {
 
 /// Runs a command in a shell, with a notice as JSON on standard input.
 fn run(command: &str, notice: &Notice) -> anyhow::Result<()> {
-    let text = serde_json::to_string(notice)?;
-    let mut process = Command::new("sh");
-    process.args(["-c", command]).stdin(Stdio::piped()).stdout(Stdio::null());
-    let mut child = process.spawn().context("cannot be started")?;
-    // A command that reads nothing has ended, or ends: a notice fits into the pipe.
-    if let Some(mut input) = child.stdin.take() {
-        let _ = writeln!(input, "{text}");
-    }
-    wait(&mut child)
-}
-
-fn wait(child: &mut Child) -> anyhow::Result<()> {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        match child.try_wait().context("cannot be waited for")? {
-            Some(status) if status.success() => return Ok(()),
-            Some(status) => anyhow::bail!("{status}"),
-            None if Instant::now() > until => {
-                let _ = child.kill();
-                let _ = child.wait();
-                anyhow::bail!("it did not end within {} s and is killed", PATIENCE.as_secs());
-            }
-            None => std::thread::sleep(PAUSE),
-        }
+    let mut last = String::new();
+    let command = UserCommand {
+        program: OsStr::new("sh"),
+        arguments: &["-c".to_owned(), command.to_owned()],
+        variables: &[],
+        input: &format!("{}\n", serde_json::to_string(notice)?),
+        timeout: PATIENCE,
+    };
+    let end = command.run(|| false, |line| line.clone_into(&mut last));
+    match end.is_good() {
+        true => Ok(()),
+        false if last.is_empty() => anyhow::bail!("{end}"),
+        false => anyhow::bail!("{end}; its last line: {last}"),
     }
 }
 
@@ -184,6 +170,8 @@ mod tests {
         assert_eq!(said["alarm"]["code"], "dead-time");
         assert_eq!((&said["ended"], &said["run"]), (&false.into(), &7.into()));
         assert!(run("exit 3", &notice(None)).unwrap_err().to_string().contains("exit status: 3"));
+        let error = run("echo no mail >&2; exit 1", &notice(None)).unwrap_err().to_string();
+        assert!(error.ends_with("its last line: no mail"), "{error}");
     }
 
     #[test]

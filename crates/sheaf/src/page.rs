@@ -92,6 +92,28 @@ impl Audience for Monitor {
     }
 }
 
+/// Nobody: the nodes of the runs publish their metrics for this process alone.
+#[derive(Default)]
+struct Unseen {
+    hub: Hub,
+}
+
+impl Audience for Unseen {
+    fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    fn begin_run(&self, _run: RunDescription) {
+        self.hub.clear();
+    }
+
+    fn note_waiting(&self, _waits_for: Option<String>) {}
+
+    fn add_message(&self, _message: &Message) {}
+
+    fn end_run(&self, _verdict: RunVerdict) {}
+}
+
 /// The runs of this process, as its audience sees them.
 #[derive(Clone)]
 pub(crate) struct Page {
@@ -121,6 +143,11 @@ impl Page {
             "the page is at http://{address}/, the metrics are at http://{address}/metrics"
         );
         page
+    }
+
+    /// Has the nodes publish their metrics without showing them to anybody.
+    pub(crate) fn unseen() -> Self {
+        Self { audience: Arc::new(Unseen::default()) }
     }
 
     /// Shows the runs of this process to this audience, and all messages of the log.

@@ -13,7 +13,7 @@ use sheaf_node::report::RunReport;
 use sheaf_protocol::output::Places;
 use sheaf_store::event_file::{ClosedFile, FileName, SessionName};
 use sheaf_store::run::{
-    CodeRecord, EndRecord, HistogramsRecord, Holder, LOCK_NAME, MANIFEST_NAME, Manifest, RunLock,
+    CodeRecord, EndRecord, HistogramsRecord, Holder, HookRecord, LOCK_NAME, MANIFEST_NAME, Manifest, RunLock,
     SequenceRecord, SessionRecord, closed_files, remove_list, seal_session,
 };
 use sheaf_telemetry::log_as;
@@ -112,6 +112,15 @@ impl RunDirectory {
     pub(crate) fn note_sequence(&mut self, sequence: Option<SequenceRecord>) -> anyhow::Result<()> {
         if sequence.is_some() {
             self.manifest.sequence = sequence;
+            self.manifest.write(&self.path)?;
+        }
+        Ok(())
+    }
+
+    /// Records the hooks that were called before the start.
+    pub(crate) fn note_hooks(&mut self, hooks: Vec<HookRecord>) -> anyhow::Result<()> {
+        if !hooks.is_empty() {
+            self.manifest.hooks = hooks;
             self.manifest.write(&self.path)?;
         }
         Ok(())

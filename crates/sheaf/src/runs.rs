@@ -6,6 +6,7 @@ use crate::code::{self, Code};
 use crate::console::{self, Console, LOG_NAME};
 use crate::controlled::Controlled;
 use crate::excluding::Sources;
+use crate::hooks::{HookedRun, Hooks, RunHooks};
 use crate::page::{Page, View};
 use crate::plan::Plan;
 use crate::records::comments::{self, Comment};
@@ -14,10 +15,10 @@ use crate::run_directory::{RunDirectory, Scratch};
 use crate::signals::Steering;
 use crate::summary::{EarlyEnd, cpu_seconds, headline};
 use crate::{
-    Verdict, files, histograms, placement, processes, programs, rehearsal, space, supervisor, tracing,
+    Verdict, files, histograms, people, placement, processes, programs, rehearsal, space, supervisor, tracing,
 };
 use anyhow::{Context, bail};
-use sheaf_config::{Config, OutputKind, SourceKind, TransportKind};
+use sheaf_config::{Config, HookTransition, OutputKind, SourceKind, TransportKind};
 use sheaf_node::{Clock, RunControls};
 use sheaf_telemetry::{codes, log_as};
 use sheaf_wire::{RunNumber, SourceId};
@@ -52,6 +53,9 @@ fn make_all(
         }
         None => Page::open(&config, arguments.page.as_ref().map(|address| address.as_deref()))?,
     };
+    // The metrics tell when a run takes triggers.
+    let unseen = page.is_none() && config.hooks_at(HookTransition::AfterStart).next().is_some();
+    let page = page.or_else(|| unseen.then(Page::unseen));
     let (several, page) = (config.run.runs != Some(1), page.as_ref());
     let excluded = excluded(arguments, &config)?;
     let own = (!excluded.is_empty()).then(Arc::<RunControls>::default);
@@ -75,7 +79,7 @@ fn make_all(
         }
         last = Some(run);
     }
-    if let Some(page) = page.filter(|_| controlled.is_none()) {
+    if let Some(page) = page.filter(|_| controlled.is_none() && !unseen) {
         page.linger(config.monitor.linger.to_std(), steering.stop());
     }
     Ok(verdict)
@@ -156,6 +160,7 @@ impl Runs<'_> {
         programs::check(&plan)?;
         supervisor::check(&plan.config)?;
         space::check(&plan.config)?;
+        let hooks = Hooks::find(&plan.config)?;
         let mut directory = RunDirectory::create(&mut plan.config, created)?;
         let run = plan.config.run.number;
         let log = directory.as_ref().map(|directory| directory.path.join(LOG_NAME));
@@ -164,7 +169,14 @@ impl Runs<'_> {
             self.comment(&directory.path)?;
             directory.note_sequence(self.arguments.control.sequence_record())?;
         }
-        let scratch = match self.prepare(&mut plan, directory.as_mut()) {
+        let path = directory.as_ref().map(|directory| directory.path.clone());
+        let hooks = Arc::new(hooks.of_run(self.hooked(run, path.as_deref()), self.page.cloned()));
+        // Hooks are last: nothing else keeps the run from starting after them.
+        let prepared = self.prepare(&mut plan, directory.as_mut()).and_then(|scratch| {
+            hooks.before_start(self.steering.stop())?;
+            Ok(scratch)
+        });
+        let scratch = match prepared {
             Ok(scratch) => scratch,
             Err(error) => {
                 if let Some(directory) = directory {
@@ -173,12 +185,29 @@ impl Runs<'_> {
                 return Err(error).with_context(|| format!("run {run} is not started"));
             }
         };
+        let made = self.conduct(Arc::new(plan), directory, &scratch, &hooks, (clock, before));
+        hooks.after_stop(made.as_ref().err());
+        made.map(|verdict| (run, verdict))
+    }
+
+    /// Makes a run for which everything is ready, and closes it. `before` is the processor time of earlier runs, in seconds.
+    fn conduct(
+        &self,
+        plan: Arc<Plan>,
+        mut directory: Option<RunDirectory>,
+        scratch: &Scratch,
+        hooks: &Arc<RunHooks>,
+        (clock, before): (Clock, f64),
+    ) -> anyhow::Result<Verdict> {
+        let run = plan.config.run.number;
+        if let Some(directory) = &mut directory {
+            directory.note_hooks(hooks.records())?;
+        }
         if self.several {
             log_as!(RUN_BEGINS; "run {run} begins");
         } else {
             console::note(&codes::RUN_BEGINS, &format!("run {run} begins"));
         }
-        let plan = Arc::new(plan);
         let (stop, console) = (self.steering.stop(), self.console);
         let path = directory.as_ref().map(|directory| directory.path.clone());
         let watch = space::Watch::begin(path.as_deref(), plan.config.output.keep_free.0, stop)?;
@@ -189,11 +218,14 @@ impl Runs<'_> {
         if let Some(page) = self.page {
             page.begin_run(&plan, path.as_deref(), (view.traces, histograms.as_deref()));
         }
+        let _after_start = hooks.watch_start(self.page)?;
+        let before_stop = hooks.guard_stop(self.steering)?;
         let mut outcome = if self.arguments.processes {
-            processes::run(&plan, directory.as_ref(), &scratch, stop, view)?
+            processes::run(&plan, directory.as_ref(), scratch, stop, view)?
         } else {
             in_process(&plan, path, stop.clone(), view, clock)?
         };
+        drop(before_stop);
         let histograms = histograms::finish(receiver);
         if let Some(directory) = &mut directory {
             directory.note_histograms(histograms);
@@ -202,7 +234,21 @@ impl Runs<'_> {
         outcome.summary.ended_early = no_room.or(outcome.summary.ended_early);
         // The processor time of this run is that of the process minus the time of earlier runs.
         outcome.summary.cpu_seconds -= if self.arguments.processes { 0.0 } else { before };
-        self.close(directory, outcome, &plan, clock).map(|verdict| (run, verdict))
+        self.close(directory, outcome, &plan, hooks, clock)
+    }
+
+    /// Returns the run as hooks are told of it.
+    fn hooked(&self, run: RunNumber, directory: Option<&Path>) -> HookedRun {
+        let ControlledArguments { comment, operator, .. } = &self.arguments.control;
+        let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        HookedRun {
+            run: run.0,
+            directory: directory.map(whole),
+            configuration: self.arguments.config.as_deref().map(whole),
+            operator: operator.clone().unwrap_or_else(people::user),
+            comment: comment.clone(),
+            sequence: self.arguments.control.sequence_record(),
+        }
     }
 
     /// Adds the comment of the operator to the record of the run.
@@ -232,6 +278,7 @@ impl Runs<'_> {
         directory: Option<RunDirectory>,
         outcome: Outcome,
         plan: &Plan,
+        hooks: &RunHooks,
         clock: Clock,
     ) -> anyhow::Result<Verdict> {
         let Outcome { mut summary, stored, errors } = outcome;
@@ -243,6 +290,7 @@ impl Runs<'_> {
         if let Some(page) = self.page {
             page.note_end(&end, summary.triggers());
         }
+        hooks.note_end(&end, &summary);
         let close =
             |directory: RunDirectory| directory.close(&stored, (summary.ledger_json(), end), clock.now());
         let text = summary.to_string();

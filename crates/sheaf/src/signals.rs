@@ -51,12 +51,16 @@ fn watch(which: &[c_int], mut note: impl FnMut(c_int) + Send + 'static) -> anyho
     Ok(())
 }
 
+/// Takes requests to end a run in place of the flag.
+pub(crate) type StopGate = Box<dyn FnMut() + Send>;
+
 /// Requests by signals to a series of runs. SIGUSR1 ends the current run, so that the next begins. Ctrl-C and SIGTERM
 /// end it and let no other begin.
 #[derive(Clone, Default)]
 pub(crate) struct Steering {
     stop: Arc<AtomicBool>,
     asked: Arc<Mutex<Asked>>,
+    gate: Arc<Mutex<Option<StopGate>>>,
 }
 
 /// Requests received so far.
@@ -86,9 +90,8 @@ impl Steering {
         let steering = Self::default();
         let of_signals = steering.clone();
         watch(&[SIGINT, SIGTERM, SIGUSR1], move |signal| {
-            let mut asked = of_signals.asked();
-            if asked.note(signal) {
-                of_signals.stop.store(true, Ordering::Relaxed);
+            if of_signals.asked().note(signal) {
+                of_signals.raise();
             }
         })?;
         Ok(steering)
@@ -102,7 +105,19 @@ impl Steering {
     /// Asks for the end of the run and lets no other begin, as Ctrl-C does.
     pub(crate) fn ask_to_stop(&self) {
         if self.asked().note(SIGINT) {
-            self.stop.store(true, Ordering::Relaxed);
+            self.raise();
+        }
+    }
+
+    /// Passes requests to end the run to `gate` from now on, or to the flag if there is none.
+    pub(crate) fn set_gate(&self, gate: Option<StopGate>) {
+        *self.gate.lock().unwrap_or_else(PoisonError::into_inner) = gate;
+    }
+
+    fn raise(&self) {
+        match &mut *self.gate.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(gate) => gate(),
+            None => self.stop.store(true, Ordering::Relaxed),
         }
     }
 

@@ -65,6 +65,9 @@ pub struct Manifest {
     /// The row of a sequence of run control that the run was made for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<SequenceRecord>,
+    /// The hooks that were called for the run, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookRecord>,
 }
 
 /// The file of histograms in the directory of a run.
@@ -102,6 +105,21 @@ pub struct SequenceRecord {
     /// Settings of the row, by key.
     #[serde(default)]
     pub values: BTreeMap<String, String>,
+}
+
+/// A call of a hook.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HookRecord {
+    /// Name of its table in the configuration.
+    pub name: String,
+    /// Transition: `before_start`, `after_start`, `before_stop` or `after_stop`.
+    pub transition: String,
+    /// Time that it took, in seconds.
+    pub seconds: f64,
+    /// Whether it ended with exit status 0.
+    pub good: bool,
+    /// How it ended, in words: `exit status: 0`.
+    pub status: String,
 }
 
 /// A library or script that the run loaded, as it was when the run began.
@@ -218,6 +236,7 @@ impl Manifest {
             code: Vec::new(),
             histograms: None,
             sequence: None,
+            hooks: Vec::new(),
         }
     }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use sheaf_config::Config;
 use sheaf_control::request::SequenceRow;
 use sheaf_histogram::HistogramSummary;
-use sheaf_store::run::{EndRecord, Manifest, RunLock, SequenceRecord};
+use sheaf_store::run::{EndRecord, HookRecord, Manifest, RunLock, SequenceRecord};
 use sheaf_wire::DropReason;
 use sheaf_wire::reason::Account;
 use std::collections::BTreeMap;
@@ -61,6 +61,9 @@ pub(crate) struct Record {
     /// Row of a sequence that it was made for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sequence: Option<SequenceRecord>,
+    /// Hooks that were called for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) hooks: Vec<HookRecord>,
     /// Every setting by its full key.
     #[serde(skip)]
     pub(crate) settings: BTreeMap<String, String>,
@@ -124,6 +127,7 @@ impl Record {
             comments: comments::read(directory)?,
             histograms: Vec::new(),
             sequence: manifest.sequence,
+            hooks: manifest.hooks,
             settings: settings.unwrap_or_else(|_| unparsed(&manifest.configuration)),
         })
     }

@@ -4,6 +4,7 @@ use super::compare::{ComparedHistogram, Comparison, Number};
 use super::record::{Record, State};
 use crate::console::count;
 use sheaf_histogram::{HistogramComparison, HistogramSummary};
+use sheaf_store::run::HookRecord;
 use sheaf_wire::UtcTime;
 use std::fmt::Write as _;
 
@@ -127,6 +128,9 @@ pub(super) fn record(record: &Record) -> String {
     }
     if let Some(row) = record.row() {
         line("sequence", &row);
+    }
+    for HookRecord { name, transition, seconds, status, .. } in &record.hooks {
+        line("hook", &format!("{name} ({transition}): {status}, {seconds:.3} s"));
     }
     for comment in &record.comments {
         let quality = comment.quality.map_or_else(String::new, |quality| format!("[{}] ", quality.name()));
