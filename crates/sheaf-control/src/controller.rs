@@ -176,6 +176,11 @@ impl Controller {
         controller
     }
 
+    /// Changes the time limits of everything that begins from now on.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// Returns what the next controller has to know.
     #[must_use]
     pub fn save(&self) -> Saved {

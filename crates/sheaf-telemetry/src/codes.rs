@@ -81,6 +81,8 @@ codes! {
     HOOK_DONE = Info "hook-done" "";
     /// A hook failed, or was ended because its time was over. A required one before the start refuses the run; others have no effect on it.
     HOOK_FAILED = Warning "hook-failed" "Its output is in the log before this message: `sheaf log --code hook-output`. Correct the command, or raise `timeout_ms` of the hook.";
+    /// The hooks of a configuration are not called, because its nodes are started one by one.
+    HOOKS_NOT_CALLED = Warning "hooks-not-called" "Only `sheaf run` and `sheaf serve` call hooks. Call the commands in the script that starts the nodes.";
     /// The results of hooks after the end of a run could not be added to its record.
     HOOK_NOT_RECORDED = Warning "hook-not-recorded" "They are in the log. A hook that moves the directory of the run has this effect.";
     /// The progress of the run, on standard error only.

@@ -12,7 +12,9 @@ mod wanted;
 
 use crate::Verdict;
 use crate::arguments::DoctorArguments;
+use crate::hooks::Hooks;
 use serde::Serialize;
+use sheaf_config::Config;
 use sheaf_machine::Root;
 use sheaf_machine::doctor::{Finding, Severity, examine};
 
@@ -41,6 +43,9 @@ pub(crate) fn command(arguments: &DoctorArguments) -> anyhow::Result<Verdict> {
         crate::print::print_json(&Answer { problems, warnings, findings: &findings })?;
     } else {
         crate::print::print(&report::table(&findings, arguments.all, wanted.configured))?;
+    }
+    if let Some(path) = &arguments.config {
+        Hooks::find(&Config::load(path)?)?;
     }
     Ok(if problems == 0 { Verdict::Good } else { Verdict::NotGood })
 }

@@ -14,7 +14,7 @@ use crate::programs;
 use crate::summary::Summary;
 use crate::user_command::{CommandEnd, UserCommand};
 use anyhow::{Context as _, bail};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sheaf_config::{Config, Hook, HookTransition};
 use sheaf_store::run::{EndRecord, HookRecord, Manifest, SequenceRecord};
 use sheaf_telemetry::log_as;
@@ -54,7 +54,7 @@ impl Hooks {
 }
 
 /// A run, as hooks are told of it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct HookedRun {
     pub(crate) run: u32,
     /// Whole path; `None` where nothing is written.
@@ -65,6 +65,34 @@ pub(crate) struct HookedRun {
     pub(crate) operator: String,
     pub(crate) comment: Option<String>,
     pub(crate) sequence: Option<SequenceRecord>,
+}
+
+/// Hooks after the end of a run that its process has not called yet. They are left for a controller in case that the process dies.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct OwedHooks {
+    run: HookedRun,
+    /// Text of the configuration.
+    configuration: String,
+}
+
+impl OwedHooks {
+    /// Returns those of a run that begins, if it has any.
+    pub(crate) fn of(hooks: &RunHooks, config: &Config) -> Option<Self> {
+        let has_some = hooks.has(HookTransition::AfterStop);
+        has_some.then(|| Self { run: hooks.run.clone(), configuration: config.to_toml() })
+    }
+
+    /// Calls them in place of the process, which died in this way.
+    ///
+    /// # Errors
+    /// If one of their programs is not there any more.
+    pub(crate) fn call(self, how: &str) -> anyhow::Result<()> {
+        let config = Config::parse(&self.configuration, "the configuration of the run")?;
+        let hooks = Hooks::find(&config)?.of_run(self.run, None);
+        hooks.note_failure(format!("the process of the run died: {how}"));
+        hooks.after_stop(None);
+        Ok(())
+    }
 }
 
 /// The end of a run, as hooks are told of it.
@@ -99,7 +127,7 @@ pub(crate) struct RunHooks {
     hooks: Vec<FoundHook>,
     run: HookedRun,
     page: Option<Page>,
-    /// Those that were called.
+    /// Those that were called and are not in the record of the run yet.
     records: Mutex<Vec<HookRecord>>,
     end: Mutex<Option<HookedEnd>>,
 }
@@ -162,23 +190,21 @@ impl RunHooks {
         end.detail.get_or_insert(why);
     }
 
-    /// Returns the hooks that were called so far.
-    pub(crate) fn records(&self) -> Vec<HookRecord> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Returns the hooks that were called since the last call, for the record of the run.
+    pub(crate) fn take_records(&self) -> Vec<HookRecord> {
+        std::mem::take(&mut self.records.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn write_records(&self) -> anyhow::Result<()> {
-        let (Some(directory), records) = (&self.run.directory, self.records()) else { return Ok(()) };
+        let (Some(directory), records) = (&self.run.directory, self.take_records()) else { return Ok(()) };
         if records.is_empty() {
             return Ok(());
         }
         let manifest = Manifest::read(directory)?;
         let mut manifest =
             manifest.with_context(|| format!("{} has no manifest any more", directory.display()))?;
-        if manifest.hooks != records {
-            manifest.hooks = records;
-            manifest.write(directory)?;
-        }
+        manifest.hooks.extend(records);
+        manifest.write(directory)?;
         Ok(())
     }
 
@@ -196,7 +222,7 @@ impl RunHooks {
             if is_interrupted() {
                 bail!("the run was stopped before {name}");
             }
-            log_as!(HOOK_BEGINS; "{name} begins; it has {} s", found.hook.timeout.as_secs_f64());
+            log_as!(HOOK_BEGINS; "{name} begins; it has {} s", found.hook.timeout.to_std().as_secs_f64());
             // A run shows itself what it waits for.
             let shown = self.page.as_ref().filter(|_| self.is_awaited(transition));
             shown.inspect(|page| page.note_waiting(Some(name.clone())));

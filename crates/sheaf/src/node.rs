@@ -64,6 +64,9 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
         placement::take(&placement::of(&node));
     } else {
         placement::take_or_refuse(&node, plan.config.affinity.required)?;
+        if node.id.role == Role::Manager && !plan.config.hooks.is_empty() {
+            log_as!(HOOKS_NOT_CALLED; "the hooks of the configuration are not called: its nodes are started one by one");
+        }
     }
     if node.id.role == Role::Builder && !arguments.supervised {
         rehearsal::rehearse_python(&plan.config)?;

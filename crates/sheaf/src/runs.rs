@@ -4,9 +4,9 @@
 use crate::arguments::{ControlledArguments, RunArguments};
 use crate::code::{self, Code};
 use crate::console::{self, Console, LOG_NAME};
-use crate::controlled::Controlled;
+use crate::controlled::{Controlled, LaunchDirectory};
 use crate::excluding::Sources;
-use crate::hooks::{HookedRun, Hooks, RunHooks};
+use crate::hooks::{HookedRun, Hooks, OwedHooks, RunHooks};
 use crate::page::{Page, View};
 use crate::plan::Plan;
 use crate::records::comments::{self, Comment};
@@ -185,8 +185,15 @@ impl Runs<'_> {
                 return Err(error).with_context(|| format!("run {run} is not started"));
             }
         };
+        let launch = self.arguments.control.controlled.clone().map(LaunchDirectory::new);
+        if let Some((launch, owed)) = launch.as_ref().zip(OwedHooks::of(&hooks, &plan.config))
+            && let Err(error) = launch.owe_hooks(&owed)
+        {
+            log_as!(CONTROL_NOT_RECORDED; "{}; hooks after the end are not called if this process dies", crate::describe(&error));
+        }
         let made = self.conduct(Arc::new(plan), directory, &scratch, &hooks, (clock, before));
         hooks.after_stop(made.as_ref().err());
+        launch.inspect(LaunchDirectory::forget_hooks);
         made.map(|verdict| (run, verdict))
     }
 
@@ -201,7 +208,7 @@ impl Runs<'_> {
     ) -> anyhow::Result<Verdict> {
         let run = plan.config.run.number;
         if let Some(directory) = &mut directory {
-            directory.note_hooks(hooks.records())?;
+            directory.note_hooks(hooks.take_records())?;
         }
         if self.several {
             log_as!(RUN_BEGINS; "run {run} begins");

@@ -204,3 +204,16 @@ fn tables_that_make_no_sense_are_refused() {
     let refusal = controller.handle_sequence(at(1), &alice, &resume).expect_err("there was none");
     assert_eq!(refusal.code, RefusalCode::State);
 }
+
+#[test]
+fn time_limits_that_change_apply_to_what_begins_afterwards() {
+    let (mut controller, launch) = running();
+    let drain = Nanos::from_secs(7);
+    controller.set_limits(Limits { drain, ..Limits::default() });
+    assert!(ask(&mut controller, 10, Command::Stop, "b").is_ok());
+    assert_eq!(controller.poll_timeout(), Some(Timestamp(at(10).0 + drain.0)));
+    controller.handle_timeout(Timestamp(at(10).0 + drain.0));
+    while let Some(effect) = controller.poll_effect() {
+        assert!(!matches!(effect, Effect::Kill { .. }), "{effect:?} of {launch:?}");
+    }
+}

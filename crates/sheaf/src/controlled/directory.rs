@@ -3,6 +3,7 @@
 use super::line::Ended;
 use anyhow::Context as _;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use sheaf_machine::process::ProcessId;
 use sheaf_machine::{connect_to, listen_at};
 use sheaf_store::write_whole;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 const SOCKET: &str = "socket";
 const PROCESS: &str = "process.json";
 const RESULT: &str = "result.json";
+const HOOKS: &str = "hooks.json";
 const LOG: &str = "log";
 
 /// See the [module](self).
@@ -59,6 +61,22 @@ impl LaunchDirectory {
     /// Returns the result that the process has left, if it has.
     pub(crate) fn result(&self) -> Option<Ended> {
         serde_json::from_slice(&fs::read(self.path.join(RESULT)).ok()?).ok()
+    }
+
+    /// Leaves hooks that are to be called when the run has ended, in case that its process dies.
+    pub(crate) fn owe_hooks(&self, hooks: &impl Serialize) -> anyhow::Result<()> {
+        self.write(HOOKS, hooks)
+    }
+
+    /// Returns hooks that nobody has called.
+    pub(crate) fn owed_hooks<T: DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_slice(&fs::read(self.path.join(HOOKS)).ok()?).ok()
+    }
+
+    /// Notes that they have been called.
+    pub(crate) fn forget_hooks(&self) {
+        // Without hooks there is no such file. If it stays, they may be called again, which is better than never.
+        let _ = fs::remove_file(self.path.join(HOOKS));
     }
 
     fn write(&self, name: &str, value: &impl Serialize) -> anyhow::Result<()> {

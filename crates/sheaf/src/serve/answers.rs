@@ -247,6 +247,9 @@ impl Desk {
         let mut again = false;
         let answer = self.change(operator, command.name(), |desk| {
             let now = desk.now();
+            if matches!(request.command, Command::Configure | Command::Start) {
+                desk.read_limits();
+            }
             let accepted = desk.controller.handle_request(now, operator, &request)?;
             again = accepted.again;
             let view = desk

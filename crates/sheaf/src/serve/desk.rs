@@ -6,7 +6,7 @@ use super::launch::Launcher;
 use crate::control_directory::ControlDirectory;
 use crate::people::{self, WrongTokens};
 use anyhow::Context as _;
-use sheaf_config::Config;
+use sheaf_config::{Config, HookTransition};
 use sheaf_control::controller::{Event, Gone};
 use sheaf_control::link::Launch;
 use sheaf_control::operation::Outcome;
@@ -128,6 +128,13 @@ impl Desk {
         self.clock.now()
     }
 
+    /// Takes time limits from the configuration as the next run reads it. One that cannot be read is reported by that run.
+    pub(super) fn read_limits(&mut self) {
+        if let Ok(config) = self.launcher.read_config() {
+            self.controller.set_limits(limits(&config));
+        }
+    }
+
     fn take(&mut self, input: Input) {
         let now = self.now();
         match input {
@@ -247,6 +254,7 @@ impl Desk {
             return;
         }
         let (before, now) = (self.controller.clone(), self.now());
+        self.read_limits();
         self.controller.handle_row(now);
         match self.save() {
             Ok(()) => {
@@ -356,10 +364,15 @@ impl Desk {
     }
 }
 
-/// Time limits that follow from the configuration.
+/// Time limits that follow from the configuration. Hooks before the start come before the nodes, and those after the end are part of it;
+/// those before a stop share the time of the stop.
 fn limits(config: &Config) -> Limits {
-    let start = Nanos(config.manager.start_timeout.0.saturating_add(MARGIN.0));
-    let sheaf_config::Control { stop_timeout: drain, cut_timeout: cut, lock } = config.control;
+    let add = |one: Nanos, other: Nanos| Nanos(one.0.saturating_add(other.0));
+    let nodes = add(config.manager.start_timeout, MARGIN);
+    let start = add(nodes, config.hook_time(HookTransition::BeforeStart));
+    let after = config.hook_time(HookTransition::AfterStop);
+    let sheaf_config::Control { stop_timeout, cut_timeout, lock } = config.control;
+    let (drain, cut) = (add(stop_timeout, after), add(cut_timeout, after));
     Limits { configure: start, start, drain, cut, lock, ..Limits::default() }
 }
 

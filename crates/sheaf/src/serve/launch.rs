@@ -6,6 +6,7 @@ use crate::console;
 use crate::control_directory::ControlDirectory;
 use crate::controlled::{LaunchDirectory, Line};
 use crate::excluding::Sources;
+use crate::hooks::{Hooks, OwedHooks};
 use crate::page::Page;
 use crate::relay::Relayed;
 use anyhow::Context as _;
@@ -13,6 +14,7 @@ use log::Level;
 use sheaf_config::{Config, ConfigErrors, LogFormat, RunTable, Setting, SourceKind};
 use sheaf_control::link::Launch;
 use sheaf_control::request::{RunSettings, SequenceRow};
+use sheaf_telemetry::log_as;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -94,12 +96,17 @@ impl Launcher {
         self.listen(launch, Some(child))
     }
 
-    /// Returns the sources of the configuration, as the next run would read it.
-    pub(super) fn sources(&self) -> anyhow::Result<Sources> {
-        Sources::of(&match &self.config {
+    /// Returns the configuration, as the next run would read it.
+    pub(super) fn read_config(&self) -> anyhow::Result<Config> {
+        Ok(match &self.config {
             Some(path) => Config::load(path)?,
             None => Config::default(),
         })
+    }
+
+    /// Returns the sources of that configuration.
+    pub(super) fn sources(&self) -> anyhow::Result<Sources> {
+        Sources::of(&self.read_config()?)
     }
 
     /// Checks that each row of a table makes a run that ends, on top of the configuration as the next run would read it.
@@ -122,10 +129,13 @@ impl Launcher {
                     || config.run.duration.is_some()
                     || (config.source.kind == SourceKind::Replay
                         && config.source.replay.loop_count.is_some());
-                (!ends).then(|| {
+                if !ends {
                     let found = "nothing ends the run".to_owned();
-                    (found, "add a column `run.events` or `run.duration_s`, or set one of them".to_owned())
-                })
+                    let right = "add a column `run.events` or `run.duration_s`, or set one of them";
+                    return Some((found, right.to_owned()));
+                }
+                let absent = Hooks::find(config).err()?;
+                Some((crate::describe(&absent), "correct the command of the hook".to_owned()))
             },
         )
     }
@@ -184,6 +194,9 @@ impl Listener {
         self.wait_for_orphans();
         let look = format!("its messages are in {}", self.directory.log().display());
         let ended = self.directory.result();
+        if ended.is_none() {
+            self.call_hooks(&how);
+        }
         let _ = self.inbox.send(Input::Gone(self.launch, Departure { ended, how, look }));
     }
 
@@ -211,6 +224,15 @@ impl Listener {
             }
             std::thread::sleep(PAUSE);
         }
+    }
+
+    /// Calls the hooks that a process which has died has left. The next run waits for them, as it does for those that a process calls.
+    fn call_hooks(&self, how: &str) {
+        let Some(owed) = self.directory.owed_hooks::<OwedHooks>() else { return };
+        if let Err(error) = owed.call(how) {
+            log_as!(HOOK_FAILED; "{}", crate::describe(&error));
+        }
+        self.directory.forget_hooks();
     }
 
     /// Passes on what the process says, until the link breaks.
