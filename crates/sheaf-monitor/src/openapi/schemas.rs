@@ -5,7 +5,7 @@ mod sequences;
 mod state;
 
 use super::values::{
-    Member, count, exact, flag, list, map, nullable, object, one_of, reference, text, within,
+    Member, count, exact, flag, list, map, nullable, number, object, one_of, reference, text, within,
 };
 use serde_json::{Map, Value, json};
 
@@ -205,6 +205,17 @@ fn records() -> Schemas {
     ]);
     // Before and after.
     let values = json!({ "type": "array", "items": nullable(&text()), "minItems": 2, "maxItems": 2 });
+    let hook = object(&[
+        ("name", text(), "Name of its table in the configuration"),
+        (
+            "transition",
+            one_of(&["before_start", "after_start", "before_stop", "after_stop"]),
+            "Transition at which it was called",
+        ),
+        ("seconds", number(), "Time that it took"),
+        ("good", flag(), "Whether it ended with exit status 0"),
+        ("status", text(), "How it ended"),
+    ]);
     let run = object(&[
         ("run", count(), "Number of the run"),
         ("directory", text(), "Its directory"),
@@ -218,6 +229,7 @@ fn records() -> Schemas {
         ("code", list(&code), "Libraries and scripts that it loaded"),
         ("comments", list(&reference("Comment")), "Comments, the oldest first"),
         ("sequence?", sequences::of_run(), "Row of a sequence that it was made for"),
+        ("hooks?", list(&hook), "Hooks that were called, in this order"),
         (
             "histograms?",
             list(&json!({ "type": "object" })),

@@ -37,6 +37,7 @@ mod hanging_disk;
 mod hdf5;
 mod histograms;
 mod hits;
+mod hooks;
 mod incomplete;
 mod json;
 mod key;
