@@ -11,6 +11,7 @@ mod guards;
 
 use crate::page::Page;
 use crate::programs;
+use crate::signals::Steering;
 use crate::summary::Summary;
 use crate::user_command::{CommandEnd, UserCommand};
 use anyhow::{Context as _, bail};
@@ -20,7 +21,6 @@ use sheaf_store::run::{EndRecord, HookRecord, Manifest, SequenceRecord};
 use sheaf_telemetry::log_as;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -137,8 +137,8 @@ impl RunHooks {
     ///
     /// # Errors
     /// If the run is refused: a required hook failed, or the run was stopped meanwhile.
-    pub(crate) fn before_start(&self, stop: &AtomicBool) -> anyhow::Result<()> {
-        self.call_all(HookTransition::BeforeStart, || stop.load(Ordering::Relaxed))
+    pub(crate) fn before_start(&self, steering: &Steering) -> anyhow::Result<()> {
+        self.call_all(HookTransition::BeforeStart, || steering.is_over())
     }
 
     /// Takes the end of the run. `failure` is the first error of a node.
@@ -280,6 +280,7 @@ impl RunHooks {
             variables: &variables,
             input: &format!("{}\n", serde_json::to_string(&input).unwrap_or_default()),
             timeout: found.hook.timeout.to_std(),
+            dies_with_caller: true,
         };
         let (began, mut last) = (Instant::now(), String::new());
         let end = command.run(is_interrupted, |line| {

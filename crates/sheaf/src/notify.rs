@@ -109,6 +109,8 @@ fn run(command: &str, notice: &Notice) -> anyhow::Result<()> {
         variables: &[],
         input: &format!("{}\n", serde_json::to_string(notice)?),
         timeout: PATIENCE,
+        // The last notice of a run may be on its way when this process ends.
+        dies_with_caller: false,
     };
     let end = command.run(|| false, |line| line.clone_into(&mut last));
     match end.is_good() {

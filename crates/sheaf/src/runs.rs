@@ -173,7 +173,7 @@ impl Runs<'_> {
         let hooks = Arc::new(hooks.of_run(self.hooked(run, path.as_deref()), self.page.cloned()));
         // Hooks are last: nothing else keeps the run from starting after them.
         let prepared = self.prepare(&mut plan, directory.as_mut()).and_then(|scratch| {
-            hooks.before_start(self.steering.stop())?;
+            hooks.before_start(self.steering)?;
             Ok(scratch)
         });
         let scratch = match prepared {

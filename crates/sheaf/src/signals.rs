@@ -121,6 +121,11 @@ impl Steering {
         }
     }
 
+    /// Returns whether no run is wanted any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.asked().over
+    }
+
     /// Begins a run, unless none is to follow. Requests for the run before are cleared, since it has ended.
     pub(crate) fn begin_run(&self) -> bool {
         let mut asked = self.asked();

@@ -38,6 +38,8 @@ pub(crate) struct UserCommand<'a> {
     pub(crate) input: &'a str,
     /// Time after which it is ended.
     pub(crate) timeout: Duration,
+    /// Whether it is killed when the calling thread ends.
+    pub(crate) dies_with_caller: bool,
 }
 
 /// End of a command.
@@ -76,8 +78,7 @@ impl UserCommand<'_> {
     /// Runs the command until it ends, its time is over, or `is_interrupted` returns true. Its standard output and standard error are
     /// passed to `take_line`, within limits.
     ///
-    /// The command is ended with its process group, and when the calling thread ends. Processes that it has left behind after a good end
-    /// are left alone.
+    /// The command is ended with its process group. Processes that it has left behind after an end of its own are left alone.
     pub(crate) fn run(&self, is_interrupted: impl Fn() -> bool, take_line: impl FnMut(&str)) -> CommandEnd {
         let (mut child, reader) = match self.start() {
             Ok(started) => started,
@@ -115,8 +116,11 @@ impl UserCommand<'_> {
         let mut command = Command::new(self.program);
         command.args(self.arguments).envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.process_group(0).stdin(input).stdout(writer.try_clone()?).stderr(writer);
+        if self.dies_with_caller {
+            sheaf_machine::dying_with_this_thread(&mut command);
+        }
         // The command has copies of the writing end, which are closed with it.
-        Ok((sheaf_machine::dying_with_this_thread(&mut command).spawn()?, reader))
+        Ok((command.spawn()?, reader))
     }
 }
 
@@ -235,6 +239,7 @@ mod tests {
             variables: &[("SHEAF_HOOK", "test".into())],
             input,
             timeout,
+            dies_with_caller: true,
         };
         let end = command.run(|| false, |line| lines.push(line.to_owned()));
         (end, lines)
@@ -271,6 +276,7 @@ mod tests {
             variables: &[],
             input: "",
             timeout: LONG,
+            dies_with_caller: true,
         };
         let end = command.run(|| false, |_| ());
         assert!(end.to_string().contains("cannot be started"), "{end}");
@@ -291,6 +297,7 @@ mod tests {
             variables: &[],
             input: "",
             timeout: LONG,
+            dies_with_caller: true,
         };
         let end = command.run(|| file.exists(), |_| ());
         assert!(matches!(end, CommandEnd::Interrupted), "{end}");

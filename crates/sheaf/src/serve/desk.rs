@@ -364,13 +364,14 @@ impl Desk {
     }
 }
 
-/// Time limits that follow from the configuration. Hooks before the start come before the nodes, and those after the end are part of it;
-/// those before a stop share the time of the stop.
+/// Time limits that follow from the configuration. Hooks before the start come before the nodes. The end of a run includes those after the
+/// start, if they are still being called, and those after the end; those before a stop share the time of the stop.
 fn limits(config: &Config) -> Limits {
     let add = |one: Nanos, other: Nanos| Nanos(one.0.saturating_add(other.0));
     let nodes = add(config.manager.start_timeout, MARGIN);
     let start = add(nodes, config.hook_time(HookTransition::BeforeStart));
-    let after = config.hook_time(HookTransition::AfterStop);
+    let after =
+        add(config.hook_time(HookTransition::AfterStart), config.hook_time(HookTransition::AfterStop));
     let sheaf_config::Control { stop_timeout, cut_timeout, lock } = config.control;
     let (drain, cut) = (add(stop_timeout, after), add(cut_timeout, after));
     Limits { configure: start, start, drain, cut, lock, ..Limits::default() }

@@ -229,8 +229,7 @@ fn controller(hooks: &str) -> Controller {
 fn a_command_that_comes_twice_calls_the_hooks_once() {
     let controller = controller(&all());
     let authorization = format!("Bearer {}", controller.own_token());
-    let headers =
-        [("Authorization", authorization.as_str()), ("Content-Type", "application/json"), ("X-Sheaf", "1")];
+    let headers = [("Authorization", authorization.as_str())];
     let operate = |command: &str| {
         let body = json!({ "command": command, "request": command }).to_string();
         controller.http("POST", "/api/v1/operations", &headers, &body).0
