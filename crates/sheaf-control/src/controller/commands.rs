@@ -164,9 +164,10 @@ impl Controller {
         Some(match (run.ending().map(Ending::step), report.state) {
             (Some(Step::Cut), _) => "drops the events in flight".to_owned(),
             (Some(Step::Kill), _) => "kills the processes of the run".to_owned(),
-            (Some(Step::Drain), _) | (None, RunState::Stopping) => {
-                "builds the events in flight and closes files".to_owned()
-            }
+            (Some(Step::Drain), _) | (None, RunState::Stopping) => match &report.waits_for {
+                Some(what) => format!("ends, and waits for {what}"),
+                None => "builds the events in flight and closes files".to_owned(),
+            },
             (None, RunState::Preparing) => match &report.waits_for {
                 // It is the line of the run: "waiting for ru0, ru1".
                 Some(line) => line.clone(),

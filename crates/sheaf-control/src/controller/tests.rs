@@ -217,3 +217,13 @@ fn time_limits_that_change_apply_to_what_begins_afterwards() {
         assert!(!matches!(effect, Effect::Kill { .. }), "{effect:?} of {launch:?}");
     }
 }
+
+#[test]
+fn a_run_that_ends_says_what_it_waits_for() {
+    let (mut controller, launch) = running();
+    assert!(ask(&mut controller, 10, Command::Stop, "b").is_ok());
+    let waits_for = Some("hook copy (after_stop)".to_owned());
+    controller.handle_report(at(11), launch, Report { waits_for, ..report(2, RunState::Stopping) });
+    let progress = controller.view().operation.and_then(|operation| operation.progress);
+    assert_eq!(progress.as_deref(), Some("ends, and waits for hook copy (after_stop)"));
+}

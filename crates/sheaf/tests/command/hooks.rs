@@ -81,7 +81,9 @@ fn hooks_are_called_in_order_around_each_run_and_are_in_its_record() {
         let place = place();
         place.file("run.toml", &format!("{SYSTEM}{}", all()));
         let run = format!("run run.toml --events 50 --runs 2 --json {processes}");
-        place.sheaf(&run).exits(0).says(&["a: noted in", "/runs/run000002", "[hook-output]"]);
+        place.sheaf(&run).exits(0).says(&["a: noted in", "/runs/run000002"]);
+        let log = std::fs::read_to_string(place.join("runs/run000002/log.jsonl")).unwrap();
+        assert!(log.contains("\"hook-output\"") && log.contains("hook a (after_stop) is done"), "{log}");
         let of_run = |run| {
             ["before_start b", "before_start z", "after_start c", "after_stop a"]
                 .map(|call| format!("{run} {call}"))
@@ -264,7 +266,8 @@ fn a_start_that_a_hook_refuses_says_so_and_the_next_one_may_succeed() {
 fn a_stop_ends_a_hook_before_the_start_and_status_names_it() {
     let controller = controller(&hooks(&[("hv", "before_start", "hang", "timeout_ms = 3600000")]));
     let start = controller.place.start("ctl start");
-    let named = |status: &Value| status["waits_for"].as_str().is_some_and(|what| what.contains("hook hv"));
+    let progress = |status: &Value| status["operation"]["progress"].as_str().map(str::to_owned);
+    let named = |status: &Value| progress(status).is_some_and(|text| text.contains("hook hv (before_start)"));
     controller.wait_for("the status names the hook", named);
     controller.ctl("stop").exits(0);
     start.end().exits(1);
