@@ -118,7 +118,7 @@ pub struct HookRecord {
     pub seconds: f64,
     /// Whether it ended with exit status 0.
     pub good: bool,
-    /// How it ended, in words: `exit status: 0`.
+    /// End in words: `exit status: 0`.
     pub status: String,
 }
 
