@@ -1,7 +1,7 @@
 //! Hooks: commands of the user before and after the transitions of a run.
 //!
 //! The process of the run calls them, so `sheaf run` and `sheaf serve` are the same here, and a controller that dies changes nothing. No
-//! thread that carries data knows of them ([why](../../../docs/decisions/0076-hooks.md)).
+//! thread that carries data knows of them. `docs/decisions/0076-hooks.md` has the reasons.
 //!
 //! | module | holds |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! Ctrl-C, termination, and the signal that asks for the next run.
 
-use crate::console;
 use crate::run_directory::remains;
+use crate::{console, user_command};
 use anyhow::Context;
 use sheaf_telemetry::log_as;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
@@ -41,6 +41,7 @@ fn watch(which: &[c_int], mut note: impl FnMut(c_int) + Send + 'static) -> anyho
                         run = run.display()
                     );
                 }
+                user_command::kill_all();
                 console::flush();
                 std::process::exit(EXIT_INTERRUPTED);
             }

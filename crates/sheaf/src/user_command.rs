@@ -5,12 +5,14 @@
 
 use rustix::fs::{MemfdFlags, OFlags, fcntl_getfl, fcntl_setfl, memfd_create};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, PipeReader, Read as _, Seek as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Pause between two looks at a command.
@@ -85,22 +87,32 @@ impl UserCommand<'_> {
             Err(error) => return CommandEnd::NotStarted(error),
         };
         let mut output = Output { reader: Some(reader), lines: Lines::new(take_line) };
+        let group = Group::of(&child, self.dies_with_caller);
         let until = Instant::now() + self.timeout;
-        let end = loop {
+        let early_end = loop {
             output.read();
-            match child.try_wait() {
-                Ok(Some(status)) => break CommandEnd::Exited(status),
-                Err(error) => break CommandEnd::NotStarted(error),
-                Ok(None) if is_interrupted() => {
-                    end(&mut child, &mut output);
-                    break CommandEnd::Interrupted;
-                }
-                Ok(None) if Instant::now() >= until => {
-                    end(&mut child, &mut output);
-                    break CommandEnd::TimedOut(self.timeout);
-                }
-                Ok(None) => std::thread::sleep(PAUSE),
+            if group.has_ended() {
+                break None;
             }
+            if is_interrupted() {
+                break Some(CommandEnd::Interrupted);
+            }
+            if Instant::now() >= until {
+                break Some(CommandEnd::TimedOut(self.timeout));
+            }
+            std::thread::sleep(PAUSE);
+        };
+        if early_end.is_some() {
+            group.end(&mut output);
+        }
+        // From here on, the number may be that of another group.
+        drop(group);
+        let end = match early_end {
+            Some(end) => {
+                reap(&mut child);
+                end
+            }
+            None => child.wait().map_or_else(CommandEnd::NotStarted, CommandEnd::Exited),
         };
         output.read();
         output.lines.finish();
@@ -124,21 +136,59 @@ impl UserCommand<'_> {
     }
 }
 
-/// Ends a command with its process group.
-fn end<F: FnMut(&str)>(child: &mut Child, output: &mut Output<F>) {
-    let Some(pid) = Pid::from_raw(child.id().cast_signed()) else { return };
-    let _ = kill_process_group(pid, Signal::TERM);
-    let until = Instant::now() + GRACE;
-    // Its number stays that of its group as long as nobody takes its exit status, so no other group can be meant.
-    let has_ended = || {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        waitid(WaitId::Pid(pid), options).is_ok_and(|status| status.is_some())
-    };
-    while !has_ended() && Instant::now() < until {
-        output.read();
-        std::thread::sleep(PAUSE);
+/// Process groups of commands that die with this process.
+static GROUPS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+/// Kills the commands that die with this process, with their process groups. For a process that ends at once.
+pub(crate) fn kill_all() {
+    for group in
+        GROUPS.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().filter_map(Pid::from_raw)
+    {
+        let _ = kill_process_group(group, Signal::KILL);
     }
-    let _ = kill_process_group(pid, Signal::KILL);
+}
+
+/// The process group of a command. Its number is that of the command, and stays so until somebody takes the exit status.
+struct Group(i32);
+
+impl Group {
+    fn of(child: &Child, dies_with_caller: bool) -> Self {
+        let number = child.id().cast_signed();
+        if dies_with_caller {
+            GROUPS.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
+        }
+        Self(number)
+    }
+
+    /// Returns whether the command has ended, and leaves its exit status.
+    fn has_ended(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let status = Pid::from_raw(self.0).map(|pid| waitid(WaitId::Pid(pid), options));
+        // A process that cannot be waited for is none.
+        status.is_none_or(|status| status.map_or(true, |status| status.is_some()))
+    }
+
+    /// Ends the whole group.
+    fn end<F: FnMut(&str)>(&self, output: &mut Output<F>) {
+        let Some(group) = Pid::from_raw(self.0) else { return };
+        let _ = kill_process_group(group, Signal::TERM);
+        let until = Instant::now() + GRACE;
+        while !self.has_ended() && Instant::now() < until {
+            output.read();
+            std::thread::sleep(PAUSE);
+        }
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        GROUPS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
+}
+
+/// Takes the exit status of a command that was killed. One that waits for a disk is left behind.
+fn reap(child: &mut Child) {
     let until = Instant::now() + GRACE;
     while child.try_wait().is_ok_and(|status| status.is_none()) && Instant::now() < until {
         std::thread::sleep(PAUSE);

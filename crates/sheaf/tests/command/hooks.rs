@@ -187,6 +187,28 @@ fn a_second_ctrl_c_does_not_wait_for_hooks_before_the_stop() {
     assert_eq!(recorded(&place, "1"), ["c good", "d failed", "e good"]);
 }
 
+/// The third one ends the process at once, and nothing that it has started stays.
+#[test]
+fn a_third_ctrl_c_ends_a_hook_with_its_processes() {
+    let place = place();
+    let hook = "[hook.e]\non = \"after_stop\"\ncommand = [\"sh\", \"-c\", \"sleep 3600 & echo $! > pid.new; mv pid.new pid; sleep 3600\"]\n";
+    place.file("run.toml", &format!("{SYSTEM}{hook}"));
+    let running = place.start("run run.toml --events 20");
+    wait_until("the hook has started a process", || place.join("pid").exists());
+    let is_zombie =
+        |status: &str| std::fs::read_to_string(status).map_or(true, |status| status.contains("State:\tZ"));
+    let own = format!("/proc/{}/status", running.id());
+    // Equal signals that are pending at the same time are one, so three may be too few.
+    wait_until("the command has ended", || {
+        running.signal("INT");
+        is_zombie(&own)
+    });
+    running.end().exits(130);
+    let pid = std::fs::read_to_string(place.join("pid")).unwrap();
+    let status = format!("/proc/{}/status", pid.trim());
+    wait_until("the process is gone", || is_zombie(&status));
+}
+
 #[test]
 fn a_run_that_is_stopped_during_a_hook_before_its_start_does_not_begin() {
     let place = place();
