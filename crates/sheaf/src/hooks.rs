@@ -141,7 +141,7 @@ impl RunHooks {
         self.call_all(HookTransition::BeforeStart, || steering.is_over())
     }
 
-    /// Takes the end of the run. `failure` is the first error of a node.
+    /// Takes the end of the run.
     pub(crate) fn note_end(&self, end: &EndRecord, summary: &Summary) {
         let EndRecord { reason, detail, good, lost } = end.clone();
         let ledger = &summary.ledger;
