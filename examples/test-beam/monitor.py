@@ -62,7 +62,11 @@ while options.runs == 0 or seen < options.runs:
     try:
         watch(f"runs/run{status.run:06}")
         print(f"run {status.run}: histograms are in its record", flush=True)
-        seen += 1
-    except (sheaf.monitor.NoRunError, sheaf.SheafError) as error:  # it has just ended
+    except (sheaf.monitor.NoRunError, sheaf.SheafError) as error:
         print(f"run {status.run}: {error}", flush=True)
+        now = controller.status()
+        if now.run == status.run and now.state in ("running", "paused"):  # this program was too slow, and joins again
+            time.sleep(0.2)
+            continue
     watched = status.run
+    seen += 1
