@@ -166,7 +166,12 @@ fn runs_at_two_energies_are_looked_up_commented_and_compared() {
             listed["histograms"][0]["entries"].as_f64() > Some(300.0)
         });
         shift.ctl("stop").exits(0).says(&[&format!("run {run} ended: all")]);
-        assert!(monitor.wait().expect("it ends with the run").success(), "run {run}");
+        let mut ended = None;
+        wait_until("the monitor ends with the run", || {
+            ended = monitor.try_wait().expect("it is a child");
+            ended.is_some()
+        });
+        assert!(ended.is_some_and(|status| status.success()), "run {run}");
         let record = shift.record(run);
         let energies = record["histograms"].as_array().unwrap().iter().find(|it| it["name"] == "energy");
         let mean = energies.expect("it is in the record")["mean"][0].as_f64().expect("a mean");
