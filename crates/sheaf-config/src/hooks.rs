@@ -9,12 +9,9 @@ use crate::tables::HOOKS;
 use crate::text::shorten;
 use sheaf_wire::Nanos;
 
-/// Time between SIGTERM and SIGKILL for a command that is not done in time.
-const GRACE: Nanos = Nanos::from_secs(2);
-
 impl Hook {
     /// Time between SIGTERM and SIGKILL for a command that is not done in time.
-    pub const GRACE: Nanos = GRACE;
+    pub const GRACE: Nanos = Nanos::from_secs(2);
 
     /// Returns whether a run is refused if the command fails.
     #[must_use]
@@ -33,8 +30,8 @@ impl Config {
     /// Returns the longest time that the hooks of a transition take together.
     #[must_use]
     pub fn hook_time(&self, transition: HookTransition) -> Nanos {
-        let each = self.hooks_at(transition).map(|(_, hook)| hook.timeout.0.saturating_add(GRACE.0));
-        Nanos(each.fold(0, u64::saturating_add))
+        let each = self.hooks_at(transition).map(|(_, hook)| hook.timeout + Hook::GRACE);
+        each.fold(Nanos::ZERO, |sum, time| sum + time)
     }
 }
 

@@ -22,7 +22,7 @@ use crate::operation::{Operation, Outcome};
 use crate::request::{Operator, Refusal, RefusalCode, Request, RunSettings};
 use crate::saved::Saved;
 use crate::sequence::{PastSequence, Sequence, SequenceNews, SequenceState};
-use crate::silence::{SilenceRequest, Silences};
+use crate::silence::{Silence, SilenceRequest, Silences};
 use crate::view::{LastRun, State, Target};
 use current::Current;
 use operations::Operations;
@@ -303,7 +303,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Begins a silence, and returns its number. It changes nothing in the run, so it needs no lock.
+    /// Begins a silence, and returns it. It changes nothing in the run, so it needs no lock.
     ///
     /// # Errors
     /// If it makes no sense, or there are [too many](crate::silence::SILENCES).
@@ -312,7 +312,7 @@ impl Controller {
         now: Timestamp,
         operator: &Operator,
         request: SilenceRequest,
-    ) -> Result<u64, Refusal> {
+    ) -> Result<Silence, Refusal> {
         self.silences.expire(now);
         self.silences.begin(now, operator, request)
     }

@@ -12,7 +12,7 @@
 //! | [`limits`] | time limits |
 //! | [`means`] | means by which a run is ended |
 //! | [`sequence`] | a table of runs, one after the other |
-//! | [`silence`] | alarms of which nobody is told for a time |
+//! | [`silence`] | suppresses the notices of alarms for a time |
 //! | [`saved`] | state that a controller keeps on disk, so that a later one goes on |
 //! | [`view`] | the state of run control as people see it |
 //!

@@ -1,4 +1,4 @@
-//! Silences: alarms that somebody knows of, and of which nobody is to be told until the silence ends.
+//! Silences: they suppress the notices of alarms that somebody knows of, until they end.
 
 use crate::request::{Operator, Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
@@ -69,13 +69,13 @@ impl Silences {
         self.count
     }
 
-    /// Begins a silence, and returns its number. It takes the place of one of the same alarms.
+    /// Begins a silence, and returns it. It takes the place of one of the same alarms.
     pub(crate) fn begin(
         &mut self,
         now: Timestamp,
         operator: &Operator,
         request: SilenceRequest,
-    ) -> Result<u64, Refusal> {
+    ) -> Result<Silence, Refusal> {
         request.check()?;
         let SilenceRequest { code, culprit, time, why } = request;
         let is_same = |known: &Silence| known.code == code && known.culprit == culprit;
@@ -88,7 +88,7 @@ impl Silences {
         }
         self.list.retain(|known| !is_same(known));
         self.count += 1;
-        self.list.push(Silence {
+        let silence = Silence {
             id: self.count,
             code,
             culprit,
@@ -96,8 +96,9 @@ impl Silences {
             why,
             since_ms: now.as_millis(),
             until_ms: (now + time).as_millis(),
-        });
-        Ok(self.count)
+        };
+        self.list.push(silence.clone());
+        Ok(silence)
     }
 
     /// Ends a silence.
@@ -169,8 +170,9 @@ mod tests {
     #[test]
     fn a_silence_ends_at_its_time_or_on_command_and_its_number_is_not_used_again() {
         let mut silences = Silences::default();
-        assert_eq!(silences.begin(second(1), &alice(), request("dead-time", None, 60)), Ok(1));
-        assert_eq!(silences.begin(second(2), &alice(), request("dead-time", Some("bu0"), 30)), Ok(2));
+        let mut begin = |at, request| silences.begin(second(at), &alice(), request).map(|silence| silence.id);
+        assert_eq!(begin(1, request("dead-time", None, 60)), Ok(1));
+        assert_eq!(begin(2, request("dead-time", Some("bu0"), 30)), Ok(2));
         assert_eq!(silences.next_end(), Some(second(32)));
         silences.expire(second(31));
         assert_eq!(silences.list().len(), 2);
@@ -178,7 +180,8 @@ mod tests {
         assert_eq!(silences.list().iter().map(|silence| silence.id).collect::<Vec<_>>(), [1]);
         assert_eq!(silences.end(1), Ok(()));
         assert_eq!(silences.end(1).expect_err("it has ended").code, RefusalCode::NotFound);
-        assert_eq!(silences.begin(second(40), &alice(), request("loss", None, 60)), Ok(3));
+        let third = silences.begin(second(40), &alice(), request("loss", None, 60));
+        assert_eq!(third.map(|silence| silence.id), Ok(3));
     }
 
     #[test]

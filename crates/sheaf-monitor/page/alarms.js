@@ -52,7 +52,7 @@ function silenceButton(page, { code, culprit, silence }) {
   const place = `silence ${code} ${culprit}`;
   const end = () => page.operator.change(place, { path: `silences/${silence?.id}`, method: "DELETE" });
   const begin = () => {
-    const why = prompt("Nobody is told of this alarm for an hour. Why?")?.trim();
+    const why = prompt("Suppress the notices of this alarm for an hour? Give the reason:")?.trim();
     if (why) void page.operator.change(place, { path: "silences", body: { code, culprit, duration_ms: SILENCE_MS, why } });
   };
   return html`${silence ? button(page, place, "End silence", end) : button(page, place, "Silence 1 h", begin)} ${problem(page, place)}`;

@@ -6,7 +6,6 @@
 //! | `operation` | a request, and how it is described |
 //! | `paths` | all requests |
 //! | `schemas` | the schemas of bodies and answers |
-//! | `silences` | requests about alarms, with their schemas |
 //! | `values` | schemas of plain values |
 //!
 //! The checked-in file `docs/reference/openapi.json` is this document. Tests compare the requests with those that the server answers, and the
@@ -16,7 +15,6 @@ mod histograms;
 mod operation;
 mod paths;
 mod schemas;
-mod silences;
 mod values;
 
 use crate::state::API;

@@ -77,7 +77,7 @@ enum CtlCommand {
     Unlock,
     /// Note that a fault has been seen, or the alarms that have ended: they leave the list.
     Seen(SeenArguments),
-    /// Silence alarms for a time: nobody is told of them.
+    /// Suppress the notices of alarms for a time.
     Silence(SilenceArguments),
     /// End a silence.
     Unsilence(UnsilenceArguments),

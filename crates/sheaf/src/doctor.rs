@@ -31,7 +31,8 @@ struct Answer<'a> {
 /// Reads the host; changes it only with `--apply`.
 pub(crate) fn command(arguments: &DoctorArguments) -> anyhow::Result<Verdict> {
     let root = Root::at(&arguments.root);
-    let wanted = wanted::of(arguments.config.as_deref())?;
+    let config = arguments.config.as_deref().map(Config::load).transpose()?;
+    let wanted = wanted::of(config.as_ref())?;
     let findings = examine(&root, &wanted);
     if !arguments.apply.is_empty() {
         apply::run(&root, &wanted, &findings, arguments)?;
@@ -44,8 +45,8 @@ pub(crate) fn command(arguments: &DoctorArguments) -> anyhow::Result<Verdict> {
     } else {
         crate::print::print(&report::table(&findings, arguments.all, wanted.configured))?;
     }
-    if let Some(path) = &arguments.config {
-        Hooks::find(&Config::load(path)?)?;
+    if let Some(config) = &config {
+        Hooks::find(config)?;
     }
     Ok(if problems == 0 { Verdict::Good } else { Verdict::NotGood })
 }

@@ -53,7 +53,7 @@ impl Hooks {
     }
 }
 
-/// A run, as hooks are told of it.
+/// A run, in the input of hooks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct HookedRun {
     pub(crate) run: u32,
@@ -95,8 +95,8 @@ impl OwedHooks {
     }
 }
 
-/// The end of a run, as hooks are told of it.
-#[derive(Clone, Debug, Serialize)]
+/// The end of a run, in the input of hooks.
+#[derive(Clone, Debug, Default, Serialize)]
 struct HookedEnd {
     reason: String,
     detail: Option<String>,
@@ -174,18 +174,8 @@ impl RunHooks {
 
     fn note_failure(&self, why: String) {
         let mut end = self.end();
-        let end = end.get_or_insert_with(|| HookedEnd {
-            reason: "failure".to_owned(),
-            detail: None,
-            good: false,
-            begun: false,
-            lost: 0,
-            triggers: 0,
-            stored: 0,
-            rejected: 0,
-            dropped: 0,
-            seconds: 0.0,
-        });
+        let end =
+            end.get_or_insert_with(|| HookedEnd { reason: "failure".to_owned(), ..HookedEnd::default() });
         end.good = false;
         end.detail.get_or_insert(why);
     }

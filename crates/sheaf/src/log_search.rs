@@ -5,6 +5,7 @@ use crate::console::message::{Message, level_name};
 use crate::console::{LOG_NAME, plural, time};
 use crate::print::{print, print_json_line};
 use crate::records;
+use crate::values::number_of_units;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use log::Level;
@@ -65,10 +66,8 @@ fn severity(text: &str) -> Result<Level, String> {
 
 /// Reads a time, or a duration before now.
 fn since(text: &str) -> Result<u64, String> {
-    let units = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
-    let ago = units.into_iter().find_map(|(unit, seconds)| {
-        text.strip_suffix(unit)?.parse::<u64>().ok()?.checked_mul(seconds)?.checked_mul(1_000_000)
-    });
+    let ago = number_of_units(text)
+        .and_then(|(number, seconds)| number.checked_mul(seconds)?.checked_mul(1_000_000));
     let ago = ago.map(|ago| time::unix_us().saturating_sub(ago));
     ago.or_else(|| time::parse(text)).ok_or_else(|| {
         "must be a time in UTC, such as 2026-11-27T01:10:20, or how long ago, such as 10m".to_owned()

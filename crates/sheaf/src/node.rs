@@ -230,7 +230,7 @@ fn stdin_is_socket() -> bool {
     kind == Ok(rustix::fs::FileType::Socket)
 }
 
-/// A node that is steered is held until it is told otherwise: the first line may arrive after everything else is there. One that is
+/// A node that is steered is held until its parent releases it: the first request may arrive after everything else is there. One that is
 /// supervised ends with the event manager: their parent knows whether that has ended, where a node would have to guess from its silence.
 fn maker(plan: &Arc<Plan>, stop: Arc<AtomicBool>, arguments: &NodeArguments) -> AgentMaker {
     AgentMaker {

@@ -20,7 +20,7 @@ use crate::steered::{NodeLines, NodeRequest, Steered};
 use crate::summary::{Extras, Lost, ManagerSummary, NodeSummary};
 use crate::tracing;
 use anyhow::{Context, anyhow};
-use process::{Process, Sign};
+use process::Process;
 use rustix::process::Signal;
 use sheaf_config::NodeConfig;
 use sheaf_key::RunKey;
@@ -193,7 +193,8 @@ impl Family {
             said,
             text: None,
             signs,
-            sign: Sign { lines: 0, processor_ticks: None, seen: started, is_killed: false },
+            heard: ((0, None), started),
+            is_killed: false,
             listener,
             started,
             restarts,
@@ -318,7 +319,7 @@ impl Family {
             }
             let process = &mut self.processes[index];
             (process.child, process.listens, process.said) = (child, listens, Some(said));
-            (process.signs, process.sign.lines) = (signs, 0);
+            process.signs = signs;
             return Ok(());
         }
         if again {
@@ -342,7 +343,7 @@ impl Family {
         let is_over = manager_ended.elapsed() > LONGEST_END + self.programs;
         for process in self.processes.iter_mut().filter(|process| process.ended.is_none()) {
             let silence = process.silence(manager_ended);
-            if process.sign.is_killed || (silence <= patience && !is_over) {
+            if process.is_killed || (silence <= patience && !is_over) {
                 continue;
             }
             log_as!(
@@ -350,7 +351,7 @@ impl Family {
                 "{} did not end in time; it is killed", process.node.name
             );
             let _ = process.child.kill();
-            process.sign.is_killed = true;
+            process.is_killed = true;
         }
     }
 

@@ -244,7 +244,7 @@ impl Runs<'_> {
         self.close(directory, outcome, &plan, hooks, clock)
     }
 
-    /// Returns the run as hooks are told of it.
+    /// Returns the description of the run in the input of hooks.
     fn hooked(&self, run: RunNumber, directory: Option<&Path>) -> HookedRun {
         let ControlledArguments { comment, operator, .. } = &self.arguments.control;
         let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

@@ -5,6 +5,7 @@
 
 use rustix::fs::{MemfdFlags, OFlags, fcntl_getfl, fcntl_setfl, memfd_create};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use sheaf_config::Hook;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Time between SIGTERM and SIGKILL, and the longest time after SIGKILL: a process that waits for a disk is left behind.
-pub(crate) const GRACE: Duration = Duration::from_secs(2);
+const GRACE: Duration = Hook::GRACE.to_std();
 
 /// Lines of a command that are passed on. The others are read and counted.
 const MOST_LINES: u64 = 200;

@@ -65,6 +65,12 @@ pub(crate) fn bytes(text: &str) -> Result<ByteCount, ValueError> {
     size.map(ByteCount).ok_or(ValueError::Bytes)
 }
 
+/// Reads a whole number with a unit of time, such as `30m`. Returns the number, and the seconds of its unit.
+pub(crate) fn number_of_units(text: &str) -> Option<(u64, u64)> {
+    let units = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400)];
+    units.into_iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?.parse().ok()?, seconds)))
+}
+
 /// Reads sources as numbers and ranges, such as `1-4,7`, lists of them in files, such as `@sources.txt`, and those that are left out, such as `!17`, of all others if there are none.
 pub(crate) fn sources(text: &str) -> Result<SourceRanges, ValueError> {
     let text = if text.contains('@') { expand_source_list(text)? } else { text.to_owned() };

@@ -12,7 +12,7 @@ pub(super) fn all() -> Vec<Operation> {
         control(),
         sequence(),
         lock(),
-        super::silences::paths(),
+        alarms(),
         runs(),
         state(),
         traces(),
@@ -102,6 +102,35 @@ fn control() -> Vec<Operation> {
             .gives(200, "The person.", &reference("Person"), &json!({ "name": "alice", "role": "operator" }))
             .with_token()
             .errors(&[400, 404, 503]),
+    ]
+}
+
+/// Silences, and alarms that have been seen.
+fn alarms() -> Vec<Operation> {
+    let answer = object(&[("silence", reference("Silence"), "The silence")]);
+    let body = json!({ "code": "dead-time", "culprit": "bu1", "duration_ms": 3_600_000, "why": "its disk is being replaced" });
+    vec![
+        Operation::new("post", "/api/v1/silences", ("control", "silence"), "Silences alarms for a time")
+            .note(
+                "A silence suppresses the notices of alarms. An alarm stays in the list, with the person and the reason, and its notice is sent if it outlasts \
+                 the silence. A silence of the same alarms takes the place of the first.",
+            )
+            .takes("NewSilence", true, &[("silence", body)])
+            .gives(200, "The silence.", &answer, &json!({ "silence": examples::silence() }))
+            .changes()
+            .errors(&[409]),
+        Operation::new("delete", "/api/v1/silences/{id}", ("control", "end_silence"), "Ends a silence")
+            .part("id", &within(0, u64::MAX), json!(2))
+            .gives(200, "It has ended.", &object(&[]), &json!({}))
+            .changes(),
+        Operation::new(
+            "post",
+            "/api/v1/alarms/seen",
+            ("control", "alarms_seen"),
+            "Notes that the alarms that have ended so far have been seen: they leave the list",
+        )
+        .gives(200, "They have left the list.", &object(&[]), &json!({}))
+        .changes(),
     ]
 }
 

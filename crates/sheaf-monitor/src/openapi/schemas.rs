@@ -2,6 +2,7 @@
 
 pub(super) mod examples;
 mod sequences;
+mod silences;
 mod state;
 
 use super::values::{
@@ -17,9 +18,9 @@ const TARGETS: [&str; 4] = ["idle", "configured", "running", "paused"];
 const COMMENT_CHARACTERS: u64 = 1_000;
 
 pub(super) fn all() -> Value {
-    let (histograms, silences) = (super::histograms::schemas(), super::silences::schemas());
-    let schemas =
-        [control(), bodies(), silences, sequences::all(), records(), histograms, state::all()].concat();
+    let histograms = super::histograms::schemas();
+    let (sequences, silences) = (sequences::all(), silences::all());
+    let schemas = [control(), bodies(), silences, sequences, records(), histograms, state::all()].concat();
     Value::Object(schemas.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect::<Map<_, _>>())
 }
 

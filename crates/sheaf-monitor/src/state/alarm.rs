@@ -27,7 +27,7 @@ pub struct Alarm {
     pub remedy: String,
     /// When it was raised, in milliseconds since 1970.
     pub since_ms: u64,
-    /// Why nobody is told of it, if that is so.
+    /// The silence that suppresses its notices, if there is one.
     pub silence: Option<AlarmSilence>,
 }
 

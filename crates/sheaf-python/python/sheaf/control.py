@@ -176,7 +176,7 @@ class Fault(_Record):
 
 @dataclass(frozen=True)
 class Silence(_Record):
-    """Alarms of which nobody is told until it ends."""
+    """A silence, which suppresses the notices of alarms until it ends."""
 
     id: int
     code: str
@@ -543,7 +543,7 @@ class Controller:
         self._ask("POST", "/api/v1/alarms/seen", {})
 
     def silence(self, code: str, *, seconds: float, why: str, culprit: str | None = None) -> Silence:
-        """Silences alarms for a time, at most a week: nobody is told of them.
+        """Suppresses the notices of alarms for a time, at most a week.
 
         `culprit` is a node, a source or a reason; without it, all alarms of the code are silenced. A silence of the same alarms takes the place of
         the first.

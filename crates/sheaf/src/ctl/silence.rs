@@ -1,9 +1,10 @@
-//! `sheaf ctl silence`: alarms of which nobody is told for a time.
+//! `sheaf ctl silence`: suppresses the notices of alarms for a time.
 
 use super::Desk;
 use crate::Verdict;
 use crate::print::{print, print_json};
 use crate::records::utc;
+use crate::values::number_of_units;
 use clap::Args;
 use serde_json::{Value, json};
 use sheaf_wire::Nanos;
@@ -48,12 +49,10 @@ impl Desk {
 
 /// Parses a time with its unit.
 fn parse_time(text: &str) -> Result<Nanos, String> {
-    let units = [("s", 1_u64), ("m", 60), ("h", 3_600), ("d", 86_400)];
-    let parsed = units.into_iter().find_map(|(unit, seconds)| {
-        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
-        Some(Nanos(number.saturating_mul(seconds).saturating_mul(1_000_000_000)))
-    });
-    parsed.ok_or_else(|| "give a whole number with its unit: `45s`, `30m`, `8h` or `2d`".to_owned())
+    let time = |(number, seconds): (u64, u64)| Nanos::from_secs(number.saturating_mul(seconds));
+    number_of_units(text)
+        .map(time)
+        .ok_or_else(|| "give a whole number with its unit: `45s`, `30m`, `8h` or `2d`".to_owned())
 }
 
 /// Returns silences, a line for each.

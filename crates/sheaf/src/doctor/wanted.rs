@@ -5,29 +5,27 @@ use sheaf_machine::CpuList;
 use sheaf_machine::doctor::{Ethernet, EthernetWay, Output, Wanted};
 use sheaf_wire::Role;
 use std::net::{IpAddr, ToSocketAddrs};
-use std::path::Path;
 
 /// Returns the needs of a configuration. Without one, those of the embedded default: files to write and nothing else.
-pub(super) fn of(config: Option<&Path>) -> anyhow::Result<Wanted> {
-    let Some(path) = config else {
+pub(super) fn of(config: Option<&Config>) -> anyhow::Result<Wanted> {
+    let Some(config) = config else {
         return Ok(Wanted { output: output(&Config::default()), ..Wanted::default() });
     };
-    let config = Config::load(path)?;
     // The sources of a replay are only known after reading its directory. The nodes are known without it.
-    let nodes = config.nodes().or_else(|_| config.resolve_nodes(&stand_ins(&config)))?;
+    let nodes = config.nodes().or_else(|_| config.resolve_nodes(&stand_ins(config)))?;
     let transport = &config.transport;
     Ok(Wanted {
         configured: true,
         threads: threads(&nodes),
         priority: nodes.iter().filter_map(|node| node.priority).max(),
         addresses: nodes.iter().flat_map(addresses).collect(),
-        memory_bytes: nodes.iter().map(|node| memory_bytes(&config, node)).sum(),
+        memory_bytes: nodes.iter().map(|node| memory_bytes(config, node)).sum(),
         huge_pages: transport.huge_pages,
-        sockets: sockets(&config, &nodes),
+        sockets: sockets(config, &nodes),
         send_buffer_bytes: transport.send_buffer.map(|bytes| bytes.0),
         receive_buffer_bytes: transport.receive_buffer.map(|bytes| bytes.0),
-        ethernet: ethernet(&config, &nodes),
-        output: output(&config),
+        ethernet: ethernet(config, &nodes),
+        output: output(config),
     })
 }
 

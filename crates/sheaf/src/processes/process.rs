@@ -15,17 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Sign of life of a process.
-pub(super) struct Sign {
-    /// Number of its last lines.
-    pub(super) lines: u64,
-    /// Processor time that it has had.
-    pub(super) processor_ticks: Option<u64>,
-    /// When one of the two was seen to change.
-    pub(super) seen: Instant,
-    pub(super) is_killed: bool,
-}
-
 pub(super) struct Process {
     pub(super) node: NodeConfig,
     pub(super) child: Child,
@@ -36,8 +25,9 @@ pub(super) struct Process {
     /// Its whole standard output.
     pub(super) text: Option<String>,
     pub(super) signs: Arc<LastSigns>,
-    /// Last sign of life after the end of the event manager.
-    pub(super) sign: Sign,
+    /// Number of its last lines and its processor time, after the end of the event manager, and when one of the two was seen to change.
+    pub(super) heard: ((u64, Option<u64>), Instant),
+    pub(super) is_killed: bool,
     /// Kept to start the process again with the same address.
     pub(super) listener: Option<TcpListener>,
     pub(super) started: Instant,
@@ -58,12 +48,11 @@ impl Process {
 
     /// Returns the time since its last sign of life, after the end of the event manager.
     pub(super) fn silence(&mut self, manager_ended: Instant) -> Duration {
-        let lines = self.signs.lines.load(Ordering::Relaxed);
-        let ticks = processor_ticks(self.child.id());
-        if (lines, ticks) != (self.sign.lines, self.sign.processor_ticks) {
-            self.sign = Sign { lines, processor_ticks: ticks, seen: Instant::now(), ..self.sign };
+        let life = (self.signs.lines.load(Ordering::Relaxed), processor_ticks(self.child.id()));
+        if life != self.heard.0 {
+            self.heard = (life, Instant::now());
         }
-        self.sign.seen.max(manager_ended).elapsed()
+        self.heard.1.max(manager_ended).elapsed()
     }
 
     /// Returns its standard output; to be called after its end.

@@ -316,15 +316,14 @@ impl Desk {
             let remedy = format!("choose one of {}", codes.join(", "));
             return Err(Answer::error(400, "invalid", &format!("there is no alarm `{code}`"), &remedy));
         }
-        let time = Nanos(duration_ms.unwrap_or(0).saturating_mul(1_000_000));
+        let time = Nanos::from_millis(duration_ms.unwrap_or(0));
         let action =
             format!("silence {code}{}", culprit.as_ref().map_or_else(String::new, |of| format!(" of {of}")));
         let request = SilenceRequest { code, culprit, time, why };
         self.change(operator, &action, |desk| {
             let now = desk.now();
-            let id = desk.controller.handle_silence(now, operator, request)?;
-            let silences = desk.controller.view().silences;
-            Ok(json!({ "silence": silences.iter().find(|silence| silence.id == id) }))
+            let silence = desk.controller.handle_silence(now, operator, request)?;
+            Ok(json!({ "silence": silence }))
         })
     }
 

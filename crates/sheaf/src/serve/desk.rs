@@ -367,13 +367,11 @@ impl Desk {
 /// Time limits that follow from the configuration. Hooks before the start come before the nodes. The end of a run includes those after the
 /// start, if they are still being called, and those after the end; those before a stop share the time of the stop.
 fn limits(config: &Config) -> Limits {
-    let add = |one: Nanos, other: Nanos| Nanos(one.0.saturating_add(other.0));
-    let nodes = add(config.manager.start_timeout, MARGIN);
-    let start = add(nodes, config.hook_time(HookTransition::BeforeStart));
-    let after =
-        add(config.hook_time(HookTransition::AfterStart), config.hook_time(HookTransition::AfterStop));
+    let hooks = |transition| config.hook_time(transition);
+    let start = config.manager.start_timeout + MARGIN + hooks(HookTransition::BeforeStart);
+    let after = hooks(HookTransition::AfterStart) + hooks(HookTransition::AfterStop);
     let sheaf_config::Control { stop_timeout, cut_timeout, lock } = config.control;
-    let (drain, cut) = (add(stop_timeout, after), add(cut_timeout, after));
+    let (drain, cut) = (stop_timeout + after, cut_timeout + after);
     Limits { configure: start, start, drain, cut, lock, ..Limits::default() }
 }
 

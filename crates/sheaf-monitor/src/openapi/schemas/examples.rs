@@ -28,11 +28,17 @@ pub(in crate::openapi) fn control() -> Value {
         }],
         "sources": [{ "source": 17, "name": "ecal", "included": false, "excluded": true }],
         "sequence": sequence(),
-        "silences": [super::super::silences::example()], "alarms_seen_ms": TIME_MS,
+        "silences": [silence()], "alarms_seen_ms": TIME_MS,
         "commands": [
             command("configure", under_way), command("start", under_way), command("pause", None),
             command("resume", under_way), command("stop", None), command("reset", None)
         ]
+    })
+}
+
+pub(in crate::openapi) fn silence() -> Value {
+    json!({
+        "id": 2, "code": "dead-time", "culprit": "bu1", "by": "alice", "why": "its disk is being replaced", "since_ms": TIME_MS, "until_ms": TIME_MS + 3_600_000
     })
 }
 

@@ -223,7 +223,7 @@ fn alarm(more: &[Member]) -> Value {
         ("culprit", nullable(&text()), "The node, source or reason of drops"),
         ("remedy", text(), "Advice to the operator"),
         ("since_ms", time(), "When it was raised"),
-        ("silence", nullable(&silence), "Why nobody is told of it, if that is so"),
+        ("silence", nullable(&silence), "The silence that suppresses its notices, if there is one"),
     ];
     object(&[&members[..], more].concat())
 }
