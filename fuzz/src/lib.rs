@@ -9,6 +9,7 @@ pub type Body = fn(&[u8]);
 
 /// Name and body of every target. Its inputs are in `corpus/NAME`, its libFuzzer program is `fuzz_targets/NAME.rs`.
 pub const TARGETS: &[(&str, Body)] = &[
+    ("agent_link", agent_link),
     ("config", config),
     ("datagram", datagram),
     ("described_packets", described_packets),
@@ -36,6 +37,11 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("tcp_greeting", tcp_greeting),
     ("trigger_link", trigger_link),
 ];
+
+/// Frames between a run and an agent, after the handshake.
+pub fn agent_link(bytes: &[u8]) {
+    sheaf_agent::fuzz::take_bytes(bytes);
+}
 
 /// A configuration file.
 pub fn config(bytes: &[u8]) {

@@ -65,6 +65,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.tags();
         checker.check_fields();
         checker.hooks();
+        checker.agents();
         checker.nodes(purpose);
     }
     checker.errors

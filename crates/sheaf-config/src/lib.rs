@@ -42,6 +42,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agents;
 mod building;
 mod check;
 mod choice;
@@ -91,7 +92,7 @@ pub use run_table::RunTable;
 #[doc(hidden)]
 pub use run_table::fuzz_run_table;
 pub use settings::{
-    Access, Affinity, BuildBy, Builder, Building, CardClock, Check, CheckField, Congestion, Consumers,
+    Access, Affinity, Agents, BuildBy, Builder, Building, CardClock, Check, CheckField, Congestion, Consumers,
     Content, Control, Counted, Described, Emulated, EthernetBackend, Feed, Filter, FilterKind, FramePacing,
     FreeRunning, FrontEnd, HitDecoder, HitTimes, Hits, Hook, HookTransition, Incomplete, IncompletePolicy,
     Lab, LabHead, LabPlacement, LibfabricProvider, Log, LogFormat, LossAction, Manager, Measure,
@@ -157,6 +158,8 @@ pub struct Config {
     pub log: Log,
     /// Run control.
     pub control: Control,
+    /// Agents, which start nodes on other hosts.
+    pub agents: Agents,
     /// Transport of the messages.
     pub transport: Transport,
     /// Message sizes and timeouts.

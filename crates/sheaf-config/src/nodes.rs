@@ -18,6 +18,8 @@ pub struct NodeConfig {
     pub name: String,
     /// Listening address, `host:port`, if it is configured.
     pub address: Option<String>,
+    /// Address of the agent that starts it; `None` if it is started where the run is.
+    pub agent: Option<String>,
     /// Where it listens, too: for further rails.
     pub more_addresses: Vec<String>,
     /// The interfaces that it sends and receives by, for raw Ethernet.
@@ -81,6 +83,7 @@ impl Config {
             name: node.name.clone(),
             role: node.id.role,
             address: node.address.clone(),
+            agent: node.agent.clone(),
             more_addresses: node.more_addresses.clone(),
             interfaces: node.interfaces.clone(),
             sources: (node.id.role == Role::Readout).then(|| node.sources.clone()),
@@ -163,6 +166,7 @@ impl Config {
             id,
             name: id.to_string(),
             address: None,
+            agent: None,
             more_addresses: Vec::new(),
             interfaces: Vec::new(),
             sources: Vec::new(),
@@ -183,6 +187,7 @@ impl Config {
                 id,
                 name: table.name.clone(),
                 address: table.address.clone(),
+                agent: table.agent.clone(),
                 more_addresses: table.more_addresses.clone(),
                 interfaces: table.interfaces.clone(),
                 sources: table.sources.clone().unwrap_or_default(),

@@ -65,6 +65,7 @@ tables! {
     "trace" => trace;
     "log" => log;
     "control" => control;
+    "agents" => agents;
     "transport" => transport;
     "transport.tls" => transport.tls;
     "protocol" => protocol;

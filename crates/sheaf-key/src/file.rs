@@ -88,14 +88,21 @@ impl RunKey {
     /// # Errors
     /// If the file exists already or cannot be written, or the system provides no randomness.
     pub fn make_file(path: &Path) -> Result<Self, KeyError> {
-        let (key, mut text) = Self::make_digits()?;
-        text.push('\n');
+        let (key, digits) = Self::make_digits()?;
+        Self::write_file(path, &digits)?;
+        Ok(key)
+    }
+
+    /// Creates a file of mode 0600 that contains the key with these digits.
+    ///
+    /// # Errors
+    /// If the file exists already or cannot be written.
+    pub fn write_file(path: &Path, digits: &str) -> Result<(), KeyError> {
         let unwritable = |source| KeyError::Unwritable { path: path.to_owned(), source };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR);
         let mut file = std::fs::File::from(file.map_err(|error| unwritable(error.into()))?);
-        file.write_all(text.as_bytes()).map_err(unwritable)?;
-        Ok(key)
+        file.write_all(format!("{digits}\n").as_bytes()).map_err(unwritable)
     }
 
     /// Reads a key from a file that belongs to this user (or to root) and that no other user may read or write.

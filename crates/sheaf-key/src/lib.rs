@@ -69,6 +69,10 @@ pub enum Purpose {
     SpoolRequester,
     /// A hit spool authenticates to a requester of windows.
     SpoolDoor,
+    /// A run authenticates to an agent.
+    AgentCaller,
+    /// An agent authenticates to a run.
+    AgentDoor,
 }
 
 impl Purpose {
@@ -88,6 +92,8 @@ impl Purpose {
             Self::TriggerDoor => "sheaf trigger door",
             Self::SpoolRequester => "sheaf spool requester",
             Self::SpoolDoor => "sheaf spool door",
+            Self::AgentCaller => "sheaf agent caller",
+            Self::AgentDoor => "sheaf agent door",
         }
     }
 }

@@ -173,6 +173,9 @@ pub(crate) struct RunArguments {
     /// Run each role in its own process, over TCP on loopback or through shared memory.
     #[arg(long)]
     pub(crate) processes: bool,
+    /// Run all nodes on this host, also those that agents start on other hosts.
+    #[arg(long)]
+    pub(crate) local: bool,
     /// Serve a page that shows the run, and its metrics, at this loopback address [default: `monitor.listen` of the configuration;
     /// without one, 127.0.0.1:7070, or another port if that one is taken].
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, require_equals = true)]

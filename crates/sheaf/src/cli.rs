@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::agent::AgentArguments;
 use crate::arguments::{
     DoctorArguments, DumpArguments, ExportArguments, GuardArguments, ImportArguments, NextArguments,
     NodeArguments, PathArguments, PollArguments, PollTriggerArguments, PreprocessorArguments,
@@ -112,6 +113,11 @@ pub(crate) enum Command {
     Log(LogArguments),
     /// Run one node of a system that spans several processes or hosts.
     Node(NodeArguments),
+    /// Start nodes on this host for runs of other hosts, as their configurations ask for.
+    Agent(AgentArguments),
+    /// Look after the nodes of a run for an agent, which starts this command itself.
+    #[command(hide = true)]
+    HostRun,
     /// Give the triggers of a run with `trigger.mode = "network"`, as a trigger supervisor does.
     EmulateTrigger(EmulateTriggerArguments),
     /// Join a builder unit of a run in progress and filter events for it.

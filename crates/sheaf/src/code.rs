@@ -10,6 +10,7 @@ use sheaf_config::{Config, FilterKind, FrontEnd, SourceKind, StepFilterKind, Tri
 use sheaf_store::regular;
 use sheaf_store::run::CodeRecord;
 use sheaf_telemetry::log_as;
+use sheaf_wire::Role;
 use sheaf_wire::checksum::crc32c;
 use std::collections::BTreeMap;
 use std::fs;
@@ -167,6 +168,22 @@ impl Code {
         }
         config
     }
+}
+
+/// Returns the configuration without the code that nodes of these roles do not load.
+pub(crate) fn of_roles(config: &Config, has: impl Fn(Role) -> bool) -> Config {
+    let mut config = config.clone();
+    if !has(Role::Builder) {
+        (config.filter.kind, config.filter.processes) = (FilterKind::AcceptAll, false);
+        config.building.first_step.clear();
+    }
+    if !has(Role::Readout) {
+        (config.source.kind, config.preprocessing.path) = (SourceKind::Emulated, None);
+    }
+    if !has(Role::Manager) {
+        config.trigger.mode = TriggerMode::Free;
+    }
+    config
 }
 
 /// Logs what is loaded.

@@ -35,7 +35,12 @@
 //! | `runs` | `sheaf run`, one run after the other |
 //! | `run` | all roles in this process |
 //! | `processes` | `sheaf run --processes`, each role in its own process |
+//! | `node_process`, `node_output` | such a process, and its standard output |
 //! | `node` | `sheaf node`, one role |
+//! | `agent` | `sheaf agent`, which starts nodes of runs on its host |
+//! | `host_run` | `sheaf host-run`, which looks after the nodes of one run on such a host |
+//! | `remote` | such hosts, as the run sees them |
+//! | `host_message` | messages between the two |
 //! | `page` | the page and the metrics of a run |
 //! | `serve` | `sheaf serve`, run control with a page |
 //! | `ctl` | `sheaf ctl`, commands to it |
@@ -82,6 +87,7 @@
 
 mod active;
 mod address;
+mod agent;
 mod agents;
 mod arguments;
 mod assemble;
@@ -114,6 +120,8 @@ mod hdf5;
 mod histograms;
 mod hits;
 mod hooks;
+mod host_message;
+mod host_run;
 mod lab;
 mod leaving;
 mod library;
@@ -125,6 +133,7 @@ mod network;
 mod next;
 mod node;
 mod node_output;
+mod node_process;
 mod notify;
 mod numbering;
 mod objects;
@@ -146,6 +155,7 @@ mod recording;
 mod records;
 mod rehearsal;
 mod relay;
+mod remote;
 mod run;
 mod run_directory;
 mod run_paths;
@@ -220,6 +230,8 @@ fn main() -> ExitCode {
     let result = match cli.command() {
         Command::Run(arguments) => runs::command(&arguments, &console),
         Command::Serve(arguments) => serve::command(&arguments, &console),
+        Command::Agent(arguments) => agent::command(&arguments, &console),
+        Command::HostRun => host_run::command(&console),
         Command::Ctl(arguments) => ctl::command(&arguments),
         Command::Top(arguments) => top::command(&arguments),
         Command::Token(arguments) => token::command(&arguments),

@@ -50,6 +50,19 @@ pub(crate) fn loopback_listener() -> anyhow::Result<(TcpListener, String)> {
     Ok((listener, address))
 }
 
+/// A socket at the configured address of a node; `None` for a node that needs none.
+pub(crate) fn configured_listener(plan: &Plan, node: &NodeConfig) -> anyhow::Result<Option<TcpListener>> {
+    if !listens(node.id) || !plan.config.transport.kind.meets_over_tcp() {
+        return Ok(None);
+    }
+    let address =
+        node.address.as_ref().with_context(|| format!("{} needs an address to listen on", node.name))?;
+    let socket = TcpListener::bind(address).with_context(|| {
+        format!("{} cannot listen on {address}; is it in use, or does it belong to another host?", node.name)
+    })?;
+    Ok(Some(socket))
+}
+
 /// Returns whether other nodes connect to a node, so that it needs a listening socket.
 pub(crate) fn listens(node: NodeId) -> bool {
     node.role != Role::Builder

@@ -11,7 +11,7 @@ use crate::relay::{Relay, Subjects};
 use crate::run_directory::SharedManifest;
 use crate::summary::{ManagerSummary, NodeSummary, Summary};
 use crate::{
-    Verdict, files, histograms, network, placement, processes, rehearsal, run_paths, signals, steered,
+    Verdict, files, histograms, network, node_process, placement, rehearsal, run_paths, signals, steered,
     tracing,
 };
 use anyhow::{Context, bail};
@@ -73,7 +73,7 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
     }
     let stop = signals::stop_flag()?;
     if arguments.supervised {
-        crate::print::print(processes::READY)
+        crate::print::print(node_process::READY)
             .context("cannot report to the parent that this node handles signals")?;
     }
     let mut maker = maker(&plan, stop, arguments);

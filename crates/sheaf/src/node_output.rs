@@ -1,6 +1,6 @@
 //! Standard output of a node in a process of its own: records between lines of text.
 
-use crate::relay::{self, Relayed};
+use crate::relay;
 use std::io::{self, BufRead, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -13,17 +13,18 @@ pub(crate) struct LastSigns {
     pub(crate) lines: AtomicU64,
 }
 
-/// Reads the standard output of a node to its end. Returns the text besides its records, each of which is handled when it arrives.
+/// Reads the standard output of a node to its end. Returns the text besides its records, each of which is given to `take` when it arrives:
+/// it returns whether the record is the last one of the node.
 pub(crate) fn read(
     mut output: impl BufRead,
-    mut relayed: Option<Relayed>,
+    mut take: Option<Box<dyn FnMut(&str) -> bool + Send>>,
     signs: &LastSigns,
 ) -> io::Result<String> {
     let (mut text, mut line) = (String::new(), String::new());
     while read_line(&mut output, &mut line)? > 0 {
-        match (line.strip_prefix(relay::RECORD_SEPARATOR), &mut relayed) {
-            (Some(record), Some(relayed)) => {
-                if relayed.take(record) {
+        match (line.strip_prefix(relay::RECORD_SEPARATOR), &mut take) {
+            (Some(record), Some(take)) => {
+                if take(record) {
                     signs.has_ended.store(true, Ordering::Relaxed);
                 }
             }
@@ -69,8 +70,8 @@ mod tests {
         let signs = LastSigns::default();
         let ended = serde_json::to_string(&relay::Record::NodeEnded).expect("a record is JSON");
         let output = format!("before\n{}{ended}\nafter\nafter\n", relay::RECORD_SEPARATOR);
-        let relayed = Relayed::new("bu0", None, None);
-        read(output.as_bytes(), Some(relayed), &signs).expect("the end is no error");
+        let mut relayed = relay::Relayed::new("bu0", None, None);
+        read(output.as_bytes(), Some(Box::new(move |record| relayed.take(record))), &signs).expect("the end is no error");
         assert!(signs.has_ended.load(Ordering::Relaxed));
         assert_eq!(signs.lines.load(Ordering::Relaxed), 3, "with the line that says so");
     }

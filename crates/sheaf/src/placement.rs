@@ -20,12 +20,12 @@ pub(crate) fn of(node: &NodeConfig) -> Placement {
     }
 }
 
-/// Tries each placement of the plan on a short-lived thread before anything of the run exists. Logs what this machine
+/// Tries each placement of the nodes of this host on a short-lived thread before anything of the run exists. Logs what this machine
 /// does not allow, once per placement, and fails if `affinity.required` is set.
 pub(crate) fn rehearse(plan: &Plan) -> anyhow::Result<()> {
     let mut tried: Vec<Placement> = Vec::new();
     let mut problems = Vec::new();
-    for node in &plan.nodes {
+    for node in plan.nodes_here() {
         let place = of(node);
         if place.is_empty() || tried.contains(&place) {
             continue;

@@ -27,7 +27,7 @@ use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, SlotSchedule};
 use sheaf_source::{StreamSet, open_directory};
 use sheaf_telemetry::log_as;
 use sheaf_wire::{ByteCount, Nanos, NodeId, Role, SessionId, SourceId, TimeBase, TimeUnit, Timestamp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -55,6 +55,8 @@ fn time_base(source: &Source, streams: Option<&StreamSet>) -> anyhow::Result<Opt
 pub(crate) struct Plan {
     pub(crate) config: Config,
     pub(crate) nodes: Vec<NodeConfig>,
+    /// The nodes that this host starts. Agents start the others on their hosts.
+    pub(crate) here: BTreeSet<NodeId>,
     /// The run's own copies of the code that it loads.
     pub(crate) code: Code,
     /// The key by which nodes know each other, once it was [taken](Plan::take_key) or [made](Plan::make_key).
@@ -98,7 +100,8 @@ impl Plan {
                 None => config.nodes()?,
             },
         };
-        Self { config, nodes, code: Code::default(), key: None, streams, time_base, timed }.check_steps()
+        let here = nodes.iter().filter(|node| node.agent.is_none()).map(|node| node.id).collect();
+        Self { config, nodes, here, code: Code::default(), key: None, streams, time_base, timed }.check_steps()
     }
 
     /// Warns of defects of recorded data that concern some sources. They are no reason not to replay the data.
@@ -154,6 +157,21 @@ impl Plan {
     /// configuration, since others cannot know a generated one.
     pub(crate) fn key_of_guests(&self) -> Option<RunKey> {
         self.key.clone().filter(|_| self.config.transport.key_file.is_some())
+    }
+
+    /// Returns the nodes that this host starts.
+    pub(crate) fn nodes_here(&self) -> impl Iterator<Item = &NodeConfig> {
+        self.nodes.iter().filter(|node| self.here.contains(&node.id))
+    }
+
+    /// Returns whether this host starts a node of this role.
+    pub(crate) fn has_here(&self, role: Role) -> bool {
+        self.here.iter().any(|node| node.role == role)
+    }
+
+    /// Returns whether agents start nodes.
+    pub(crate) fn has_agents(&self) -> bool {
+        self.here.len() < self.nodes.len()
     }
 
     /// Returns the configuration for code that loads libraries and scripts: with the run's own copies.

@@ -8,38 +8,32 @@
 
 mod process;
 
-use crate::console;
-use crate::node_output::{self, LastSigns};
+use crate::network;
+use crate::node_process::{Launch, NodeKey, NodeProcess, TakeRecord};
 use crate::page::{Page, View};
 use crate::plan::Plan;
 use crate::programs;
+use crate::remote::Hosts;
 use crate::relay::{Relayed, TakeStamps};
 use crate::run::{Outcome, loopback_listeners};
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::steered::{NodeLines, NodeRequest, Steered};
-use crate::summary::{Extras, Lost, ManagerSummary, NodeSummary};
+use crate::summary::{EarlyEnd, Extras, Lost, ManagerSummary, NodeSummary};
 use crate::tracing;
 use anyhow::{Context, anyhow};
 use process::Process;
 use rustix::process::Signal;
 use sheaf_config::NodeConfig;
-use sheaf_key::RunKey;
 use sheaf_monitor::traces::{Ask, Collector, CollectorNews};
 use sheaf_node::RunControls;
 use sheaf_node::restarts::{RestartPolicy, Restarts};
 use sheaf_node::traces::Tracing;
 use sheaf_telemetry::log_as;
 use sheaf_wire::{Nanos, NodeId, Role};
-use std::io::{BufReader, Read};
 use std::net::TcpListener;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Interval at which the parent checks its children.
@@ -63,24 +57,31 @@ const RESTARTS: RestartPolicy = RestartPolicy {
     in_a_row: Some(100),
 };
 
-/// Exit status of a process that has panicked.
-const EXIT_PANICKED: i32 = 101;
+/// The places of the nodes of a run.
+pub(crate) struct Places<'a> {
+    /// Directory of the run, if it has one.
+    pub(crate) directory: Option<&'a RunDirectory>,
+    /// Copies of the code that the run loads, if it is copied.
+    pub(crate) scratch: &'a Scratch,
+    /// The hosts of the nodes that agents start, if there are any.
+    pub(crate) hosts: Option<&'a Hosts>,
+    /// Digits of the key of the run, where the configuration names none.
+    pub(crate) key: Option<&'a str>,
+}
 
-/// First output of a node on standard output, written once the node handles signals: a signal before that ends it. It
-/// is white space in front of the JSON that follows.
-pub(crate) const READY: &str = "\n";
-
-/// Runs every node of the plan in a process of its own. Copies of the code that the run loads are in `scratch`, if it
-/// is copied.
+/// Runs every node of the plan in a process of its own.
 pub(crate) fn run(
     plan: &Plan,
-    directory: Option<&RunDirectory>,
-    scratch: &Scratch,
+    places: &Places<'_>,
     stop: &AtomicBool,
     View { page, controls, traces, .. }: View<'_>,
 ) -> anyhow::Result<Outcome> {
+    let &Places { directory, scratch, hosts, key } = places;
     let mut nodes = plan.nodes.clone();
-    let mut listeners = loopback_listeners(plan, &mut nodes)?;
+    let mut listeners = match hosts {
+        Some(_) => configured_listeners(plan)?,
+        None => loopback_listeners(plan, &mut nodes)?,
+    };
     // No node connects to a builder, but the configuration of a distributed system gives every node an address.
     for node in nodes.iter_mut().filter(|node| node.address.is_none()) {
         node.address = Some(format!("127.0.0.1:{}", UNUSED_PORT + node.id.index));
@@ -92,27 +93,30 @@ pub(crate) fn run(
         .with_context(|| format!("cannot write {}", config.display()))?;
 
     let has_farm = plan.config.filter.has_farm();
-    let key = match &plan.config.transport.key_file {
-        Some(_) => None,
-        None => Some(KeyFile::make(&scratch.path)?),
-    };
+    let tracing = tracing::tracing(&plan.config);
     let mut family = Family {
         processes: Vec::new(),
-        config,
-        key,
+        launch: Launch {
+            config,
+            key: key.map(|digits| NodeKey::keep(&scratch.path, digits)).transpose()?,
+            messages: page.is_some() || directory.is_some(),
+            metrics: page.is_some(),
+            stamps: tracing.is_some(),
+        },
+        hosts,
         has_farm,
         programs: programs::time_to_end(&plan.config).to_std(),
         lost: Lost::default(),
         stops: 0,
-        is_watched: page.is_some() || directory.is_some(),
+        no_space: None,
         page: page.cloned(),
         controls: controls.cloned(),
         steered: None,
         lines: NodeLines::default(),
         collecting: None,
     };
-    if let Some(tracing) = tracing::tracing(&plan.config) {
-        family.collecting = Some(Collecting::begin(plan, &tracing, traces, (page, &family.lines))?);
+    if let Some(tracing) = &tracing {
+        family.collecting = Some(Collecting::begin(plan, tracing, traces, (page, &family.lines))?);
     }
     for node in nodes {
         let own = listeners.iter_mut().find(|(id, _)| *id == node.id).and_then(|(_, socket)| socket.take());
@@ -126,11 +130,11 @@ pub(crate) fn run(
 /// First port of the unused addresses.
 const UNUSED_PORT: u16 = 1;
 
-struct Family {
+struct Family<'a> {
     processes: Vec<Process>,
-    config: PathBuf,
-    /// By which nodes know each other, where the configuration names no key.
-    key: Option<KeyFile>,
+    launch: Launch,
+    /// The hosts of the nodes that agents start.
+    hosts: Option<&'a Hosts>,
     /// Whether builder units have farms.
     has_farm: bool,
     /// Time that programs of readout units may take to end.
@@ -139,8 +143,8 @@ struct Family {
     lost: Lost,
     /// Number of requests to end the run that the event manager is still to receive.
     stops: u32,
-    /// Whether somebody wants the messages of the nodes: the log of the run, or the page.
-    is_watched: bool,
+    /// Why another host has ended the run, if one has.
+    no_space: Option<String>,
     /// Shows the metrics and messages of the nodes, if there is one.
     page: Option<Page>,
     /// Requests of a controller to the event manager, if there is one.
@@ -175,26 +179,19 @@ impl Collecting {
     }
 }
 
-impl Family {
+impl Family<'_> {
     fn start(&mut self, node: NodeConfig, listener: Option<TcpListener>) -> anyhow::Result<()> {
-        let Started { child, listens, said, socket, signs } = self.spawn(&node, listener.as_ref())?;
-        if let Some(socket) = socket {
-            self.lines.add(node.id, socket);
-        }
+        let child = self.spawn(&node, listener.as_ref())?;
         if let Some(controls) = self.controls.as_ref().filter(|_| node.id == NodeId::MANAGER) {
             self.steered = Some(Steered::new(controls.clone(), self.lines.clone()));
         }
-        let said = Some(said);
         let (started, restarts) = (Instant::now(), Restarts::new(RESTARTS));
         self.processes.push(Process {
             node,
             child,
-            listens,
-            said,
-            text: None,
-            signs,
             heard: ((0, None), started),
             is_killed: false,
+            is_reported: false,
             listener,
             started,
             restarts,
@@ -203,17 +200,29 @@ impl Family {
         Ok(())
     }
 
-    fn spawn(&self, node: &NodeConfig, listener: Option<&TcpListener>) -> anyhow::Result<Started> {
-        let take = self.collecting.as_ref().map(|collecting| collecting.take.clone());
-        let links = Links {
-            messages: self.is_watched,
-            metrics: self.page.is_some(),
-            stamps: take.is_some(),
-            steering: self.controls.is_some() && node.id == NodeId::MANAGER,
-        };
-        let is_relayed = links.messages || links.metrics || links.stamps;
-        let relayed = is_relayed.then(|| Relayed::new(&node.name, self.page.clone(), take));
-        spawn((&self.config, self.key.as_ref()), (node, listener), relayed, links)
+    fn spawn(
+        &self,
+        node: &NodeConfig,
+        listener: Option<&TcpListener>,
+    ) -> anyhow::Result<Box<dyn NodeProcess>> {
+        let stamps = self.collecting.as_ref().map(|collecting| collecting.take.clone());
+        let relayed = Relayed::new(&node.name, self.page.clone(), stamps);
+        if let Some(hosts) = self.hosts.filter(|_| node.agent.is_some()) {
+            let mut relayed = relayed.printing();
+            let process = hosts.start(node, Box::new(move |record| relayed.take(record)))?;
+            self.lines.add_remote(node.id, process.line());
+            return Ok(Box::new(process));
+        }
+        let take = self.launch.passes_records().then(|| -> TakeRecord {
+            let mut relayed = relayed;
+            Box::new(move |record| relayed.take(record))
+        });
+        let is_steered = self.controls.is_some() && node.id == NodeId::MANAGER;
+        let (process, line) = self.launch.start(node, listener, is_steered, take)?;
+        if let Some(line) = line {
+            self.lines.add(node.id, line);
+        }
+        Ok(Box::new(process))
     }
 
     /// Has the nodes answer requests for stamps of the last events, and then end. They have ended apart from that.
@@ -227,7 +236,7 @@ impl Family {
     fn end_traces(&mut self) -> anyhow::Result<()> {
         let Some(Collecting { collector, take }) = self.collecting.take() else { return Ok(()) };
         for process in &mut self.processes {
-            process.read_to_end()?;
+            process.child.text()?;
         }
         drop(take);
         collector.finish();
@@ -243,6 +252,10 @@ impl Family {
         let mut last_stamps = LastStamps::default();
         loop {
             self.stops += u32::from(stop.swap(false, Ordering::Relaxed));
+            if let Some(why) = self.hosts.and_then(Hosts::take_no_space) {
+                log_as!(DISK_NEARLY_FULL; "the run ends: {why}");
+                self.stops += u32::from(self.no_space.replace(why).is_none());
+            }
             self.ask_to_stop();
             if let Some(steered) = &mut self.steered {
                 steered.pass_on();
@@ -255,10 +268,11 @@ impl Family {
                 return Ok(());
             }
             last_stamps.advance(self);
-            let manager = self.manager().and_then(|process| process.ended);
-            if let (Some(status), None) = (manager, manager_ended) {
+            let manager = self.manager().and_then(|process| process.ended.as_ref());
+            if let (Some(end), None) = (manager, manager_ended) {
                 manager_ended = Some(Instant::now());
-                asked = !status.success();
+                self.hosts.iter().for_each(|hosts| hosts.let_go());
+                asked = !end.is_success;
                 if asked {
                     self.signal_all(Signal::TERM);
                 }
@@ -282,7 +296,7 @@ impl Family {
     fn ask_to_stop(&mut self) {
         if self.stops > 0
             && let Some(process) = self.manager()
-            && process.listens.load(Ordering::Relaxed)
+            && process.child.handles_signals()
         {
             process.signal(Signal::INT);
             self.stops -= 1;
@@ -298,13 +312,9 @@ impl Family {
         if process.ended.is_some() {
             return if closing { Ok(()) } else { process.report_early_end() };
         }
-        let Some(status) = process.child.try_wait().context("cannot wait for a process")? else {
-            return Ok(());
-        };
-        let name = &process.node.name;
-        // One that ended with a message of its own would end the same way again.
-        let died = matches!(status.code(), None | Some(EXIT_PANICKED));
-        let again = matches!(process.node.id.role, Role::Builder | Role::Output) && !closing && died;
+        let Some(end) = process.child.try_wait()? else { return Ok(()) };
+        let (name, status) = (&process.node.name, &end.status);
+        let again = matches!(process.node.id.role, Role::Builder | Role::Output) && !closing && end.has_died;
         if again && process.restarts.died(process.started.elapsed().into()).is_some() {
             process.started = Instant::now();
             log_as!(PROCESS_RESTARTED, peer = name; "{name} died ({status}); it is restarted");
@@ -312,14 +322,9 @@ impl Family {
                 Role::Output => self.lost.outputs += 1,
                 _ => self.lost.farms += u64::from(self.has_farm),
             }
-            let Started { child, listens, said, socket, signs } =
-                self.spawn(&self.processes[index].node, self.processes[index].listener.as_ref())?;
-            if let Some(socket) = socket {
-                self.lines.add(self.processes[index].node.id, socket);
-            }
-            let process = &mut self.processes[index];
-            (process.child, process.listens, process.said) = (child, listens, Some(said));
-            process.signs = signs;
+            let process = &self.processes[index];
+            let child = self.spawn(&process.node, process.listener.as_ref())?;
+            self.processes[index].child = child;
             return Ok(());
         }
         if again {
@@ -327,13 +332,13 @@ impl Family {
                 PROCESS_ENDED, peer = name;
                 "{name} died ({status}) and is not restarted: it died too often shortly after its start; see its messages above"
             );
-        } else if !status.success() {
+        } else if !end.is_success {
             log_as!(PROCESS_ENDED, peer = name; "{name} ended: {status}");
         }
         if let Some(page) = &self.page {
             page.hub().note_gone(name);
         }
-        process.ended = Some(status);
+        process.ended = Some(end);
         Ok(())
     }
 
@@ -350,7 +355,7 @@ impl Family {
                 PROCESS_KILLED, peer = process.node.name;
                 "{} did not end in time; it is killed", process.node.name
             );
-            let _ = process.child.kill();
+            process.child.kill();
             process.is_killed = true;
         }
     }
@@ -361,7 +366,7 @@ impl Family {
         let mut others = Extras::default();
         let mut errors = Vec::new();
         for process in &mut self.processes {
-            let text = process.said()?;
+            let text = process.child.text()?;
             let name = &process.node.name;
             if process.node.id == NodeId::MANAGER {
                 manager = serde_json::from_str::<ManagerSummary>(&text).ok();
@@ -379,8 +384,16 @@ impl Family {
         let mut summary = manager.summary;
         summary.join(&others);
         summary.output = output;
+        summary.ended_early =
+            self.no_space.take().map(|why| EarlyEnd::new("disk_space", why)).or(summary.ended_early);
         Ok(Outcome { summary, stored, errors })
     }
+}
+
+/// Makes the sockets of the nodes of this host, at their configured addresses.
+fn configured_listeners(plan: &Plan) -> anyhow::Result<Vec<(NodeId, Option<TcpListener>)>> {
+    let listener = |node: &NodeConfig| Ok((node.id, network::configured_listener(plan, node)?));
+    plan.nodes_here().map(listener).collect()
 }
 
 /// The event manager has the books of the run, and died with them.
@@ -393,67 +406,6 @@ fn no_books(output: Option<&Path>) -> anyhow::Error {
         )),
         None => error,
     }
-}
-
-impl Drop for Family {
-    /// Whatever ends the parent's work early ends the children.
-    fn drop(&mut self) {
-        for process in &mut self.processes {
-            if process.ended.is_none() {
-                let _ = process.child.kill();
-                let _ = process.child.wait();
-            }
-        }
-    }
-}
-
-/// A key for the links of one run, in a file that only this user can read and that is removed at the end of the run.
-struct KeyFile(PathBuf);
-
-impl KeyFile {
-    fn make(directory: &Path) -> anyhow::Result<Self> {
-        let path = directory.join("run.key");
-        // Of a run that was killed, in a directory that is written again.
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("cannot remove {}", path.display()));
-            }
-            _ => {}
-        }
-        RunKey::make_file(&path)?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for KeyFile {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_file(&self.0) {
-            log_as!(FILE_NOT_REMOVED; "cannot remove {}: {error}", self.0.display());
-        }
-    }
-}
-
-/// A process that has been started.
-struct Started {
-    child: Child,
-    listens: Arc<AtomicBool>,
-    said: JoinHandle<std::io::Result<String>>,
-    /// Its standard output, if that is a socket over which it takes requests.
-    socket: Option<UnixStream>,
-    signs: Arc<LastSigns>,
-}
-
-/// Subjects that a process and its parent tell each other about, besides messages.
-#[derive(Clone, Copy)]
-struct Links {
-    /// Messages for the log of the run.
-    messages: bool,
-    /// Metrics for a page.
-    metrics: bool,
-    /// Stamps for traces.
-    stamps: bool,
-    /// Requests of a controller.
-    steering: bool,
 }
 
 /// The last stamps of a run, which are asked for when the event manager has ended: then it is known which events are remarkable.
@@ -471,9 +423,9 @@ const LAST_REMARKS: Duration = Duration::from_millis(150);
 const LAST_STAMPS: Duration = Duration::from_millis(250);
 
 impl LastStamps {
-    fn advance(&mut self, family: &mut Family) {
+    fn advance(&mut self, family: &mut Family<'_>) {
         let has_ended =
-            |process: &Process| process.signs.has_ended.load(Ordering::Relaxed) || process.ended.is_some();
+            |process: &Process| process.child.node_has_ended() || process.ended.is_some();
         if self.manager_ended.is_none() && family.manager().is_some_and(has_ended) {
             self.manager_ended = Some(Instant::now());
         }
@@ -487,62 +439,4 @@ impl LastStamps {
             family.lines.tell_all(&NodeRequest::End);
         }
     }
-}
-
-fn spawn(
-    (config, key): (&Path, Option<&KeyFile>),
-    (node, listener): (&NodeConfig, Option<&TcpListener>),
-    relayed: Option<Relayed>,
-    links: Links,
-) -> anyhow::Result<Started> {
-    let program = std::env::current_exe().context("cannot determine the path of this program")?;
-    let stdin = match listener {
-        Some(listener) => Stdio::from(OwnedFd::from(listener.try_clone().context("cannot share a socket")?)),
-        None => Stdio::null(),
-    };
-    let mut command = Command::new(program);
-    command.arg("node").arg(config).arg(&node.name).args(["--supervised", "--json"]);
-    if let Some(KeyFile(path)) = key {
-        command.arg("--run-key").arg(path);
-    }
-    let arguments = [
-        (links.messages, "--logged"),
-        (links.metrics, "--relay"),
-        (links.stamps, "--traced"),
-        (links.steering, "--steered"),
-    ];
-    command.args(arguments.iter().filter(|(is_given, _)| *is_given).map(|(_, argument)| argument));
-    let has_socket = links.stamps || links.steering;
-    let sockets = has_socket.then(UnixStream::pair).transpose().context("cannot make a socket")?;
-    let (socket, its_end) = sockets.unzip();
-    let stdout = its_end.map_or_else(Stdio::piped, |its_end| Stdio::from(OwnedFd::from(its_end)));
-    command.stdin(stdin).stdout(stdout).process_group(0);
-    match console::verbosity() {
-        log::LevelFilter::Off | log::LevelFilter::Error => command.arg("--quiet"),
-        log::LevelFilter::Debug => command.arg("-v"),
-        log::LevelFilter::Trace => command.arg("-vv"),
-        _ => &mut command,
-    };
-    sheaf_machine::ignoring_next_run_signal(&mut command);
-    let mut child = command.spawn().with_context(|| format!("cannot start {}", node.name))?;
-    // The command has a copy of the end that the process writes to: as long as it lives, reading does not end.
-    drop(command);
-    let output: Box<dyn Read + Send> = match &socket {
-        Some(socket) => Box::new(socket.try_clone().context("cannot share a socket")?),
-        None => Box::new(child.stdout.take().context("standard output is a pipe")?),
-    };
-    let mut pipe = BufReader::new(output);
-    let listens = Arc::new(AtomicBool::new(false));
-    let is_ready = listens.clone();
-    let signs = Arc::new(LastSigns::default());
-    let given = signs.clone();
-    let read = move || {
-        let mut first = [0; READY.len()];
-        if pipe.read_exact(&mut first).is_ok() {
-            is_ready.store(true, Ordering::Relaxed);
-        }
-        node_output::read(pipe, relayed, &given)
-    };
-    let said = std::thread::Builder::new().name(node.name.clone()).spawn(read);
-    Ok(Started { child, listens, said: said.context("cannot start a thread")?, socket, signs })
 }

@@ -24,12 +24,12 @@ use std::task::Waker;
 /// Programs of nodes of this process, whose accounts the summary asks for.
 pub(crate) type EndingPrograms = Arc<Mutex<Vec<(String, Programs)>>>;
 
-/// Checks that the programs of all nodes exist on this host.
+/// Checks that the programs of the nodes of this host exist on it.
 ///
 /// # Errors
 /// The first that cannot be started, and why.
 pub(crate) fn check(plan: &Plan) -> anyhow::Result<()> {
-    for node in plan.of_role(Role::Readout) {
+    for node in plan.nodes_here().filter(|node| node.id.role == Role::Readout) {
         for start in plan.config.programs_of(node) {
             find(&start)?;
         }

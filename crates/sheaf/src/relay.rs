@@ -243,6 +243,8 @@ pub(crate) struct Relayed {
     publisher: Option<Publisher>,
     /// Takes stamps and remarks, if traces are wanted.
     stamps: Option<TakeStamps>,
+    /// Whether it prints its messages on another host.
+    is_elsewhere: bool,
 }
 
 /// Takes stamps and remarks of other processes.
@@ -250,7 +252,12 @@ pub(crate) type TakeStamps = Arc<dyn Fn(CollectorNews) + Send + Sync>;
 
 impl Relayed {
     pub(crate) fn new(node: &str, page: Option<Page>, stamps: Option<TakeStamps>) -> Self {
-        Self { node: node.to_owned(), page, publisher: None, stamps }
+        Self { node: node.to_owned(), page, publisher: None, stamps, is_elsewhere: false }
+    }
+
+    /// Prints the messages as well: the node is on another host.
+    pub(crate) fn printing(self) -> Self {
+        Self { is_elsewhere: true, ..self }
     }
 
     /// Takes a record, without its separator, and returns whether it is the last one of the node. What it does not understand it leaves
@@ -280,7 +287,7 @@ impl Relayed {
                 if let Some(page) = &self.page {
                     page.add_message(&message);
                 }
-                console::store(message);
+                if self.is_elsewhere { console::pass_on(message) } else { console::store(message) }
             }
             Record::Remark(words) => self.collect(CollectorNews::Remark(words)),
             Record::Stamps(event, stamps) => self.collect(CollectorNews::Stamps(event, stamps)),

@@ -158,7 +158,7 @@ impl Runs<'_> {
         plan.make_key()?;
         placement::rehearse(&plan)?;
         programs::check(&plan)?;
-        supervisor::check(&plan.config)?;
+        supervisor::check(&plan)?;
         space::check(&plan.config)?;
         let hooks = Hooks::find(&plan.config)?;
         let mut directory = RunDirectory::create(&mut plan.config, created)?;

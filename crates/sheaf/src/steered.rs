@@ -40,9 +40,18 @@ pub(crate) enum NodeRequest {
     End,
 }
 
+/// Passes requests to a node of another host. Returns whether a request is on its way.
+pub(crate) type RemoteLine = Box<dyn Fn(&NodeRequest) -> bool + Send + Sync>;
+
+/// The end of the parent of a line to a node.
+enum NodeLine {
+    Here(UnixStream),
+    There(RemoteLine),
+}
+
 /// The ends of the parent, by node.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct NodeLines(Arc<Mutex<BTreeMap<NodeId, UnixStream>>>);
+#[derive(Clone, Default)]
+pub(crate) struct NodeLines(Arc<Mutex<BTreeMap<NodeId, NodeLine>>>);
 
 impl NodeLines {
     /// Adds the line to a node that begins, or begins again.
@@ -50,13 +59,22 @@ impl NodeLines {
         if let Err(error) = stream.set_write_timeout(Some(PATIENCE)) {
             log::debug!("requests to {node} may wait: {error}");
         }
-        self.lines().insert(node, stream);
+        self.lines().insert(node, NodeLine::Here(stream));
+    }
+
+    /// Adds the line to a node of another host.
+    pub(crate) fn add_remote(&self, node: NodeId, line: RemoteLine) {
+        self.lines().insert(node, NodeLine::There(line));
     }
 
     /// Passes a request to a node. One that does not take it gets no others: a line may have been cut. Returns whether it takes it.
     pub(crate) fn tell(&self, node: NodeId, request: &NodeRequest) -> bool {
         let mut lines = self.lines();
-        let Some(stream) = lines.get_mut(&node) else { return false };
+        let stream = match lines.get_mut(&node) {
+            Some(NodeLine::Here(stream)) => stream,
+            Some(NodeLine::There(line)) => return line(request),
+            None => return false,
+        };
         let Ok(mut line) = serde_json::to_vec(request) else { return false };
         line.push(b'\n');
         if let Err(error) = stream.write_all(&line) {
@@ -73,7 +91,7 @@ impl NodeLines {
         nodes.into_iter().filter(|node| self.tell(*node, request)).count()
     }
 
-    fn lines(&self) -> MutexGuard<'_, BTreeMap<NodeId, UnixStream>> {
+    fn lines(&self) -> MutexGuard<'_, BTreeMap<NodeId, NodeLine>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

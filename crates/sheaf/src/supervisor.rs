@@ -14,7 +14,7 @@ use sheaf_node::trigger_door::{TriggerAccess, TriggerDoor, TriggerDoorOptions, T
 use sheaf_protocol::Identity;
 use sheaf_protocol::trigger_link::ReceiverConfig;
 use sheaf_telemetry::log_as;
-use sheaf_wire::{ByteCount, TimeBase};
+use sheaf_wire::{ByteCount, Role, TimeBase};
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -39,12 +39,12 @@ const FREE_PORT: &str = "127.0.0.1:0";
 /// Name of the program in the log and in the summary.
 pub(crate) const NAME: &str = "trigger";
 
-/// Checks that the program that gives the triggers, if there is one, exists on this host.
+/// Checks that the program that gives the triggers, if there is one and this host starts it, exists on this host.
 ///
 /// # Errors
 /// It cannot be started.
-pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
-    find(config).map(drop)
+pub(crate) fn check(plan: &Plan) -> anyhow::Result<()> {
+    if plan.has_here(Role::Manager) { find(&plan.config).map(drop) } else { Ok(()) }
 }
 
 /// Returns the path of the program that gives the triggers, if there is one.

@@ -166,6 +166,13 @@ pub(super) const LAYERS: &[Layer] = &[
         reason: "one transport depends on no other",
     },
     Layer {
+        package: "sheaf-agent",
+        floor: Floor::Transports,
+        may_know: &["sheaf-key"],
+        may_use: &["log", "ring", "rustix", "rustls", "socket2", "thiserror"],
+        reason: "a link for any messages, which knows nothing of runs",
+    },
+    Layer {
         package: "sheaf-shm",
         floor: Floor::Transports,
         may_know: &["sheaf-buffer", "sheaf-transport", "sheaf-wire"],
@@ -408,6 +415,7 @@ pub(super) const LAYERS: &[Layer] = &[
         floor: Floor::Faces,
         may_know: &[
             "sheaf-bench",
+            "sheaf-agent",
             "sheaf-buffer",
             "sheaf-config",
             "sheaf-control",

@@ -18,6 +18,7 @@ pub(crate) const PREFIX: &str = "seed-";
 pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
     let mut dice = Dice(0x5eaf);
     let mut valid = match target {
+        "agent_link" => sheaf_agent::fuzz::seeds(),
         "config" => config::seeds(),
         "datagram" => datagrams::single(&mut dice),
         "described_packets" => sheaf_source::described::fuzz::seeds(),

@@ -1,6 +1,7 @@
 //! The tables of the file. Each knob is defined here and nowhere else.
 
 mod affinity;
+mod agents;
 mod building;
 mod consumers;
 mod control;
@@ -27,6 +28,7 @@ mod trace;
 mod windows;
 
 pub use affinity::{Affinity, MemoryPolicy};
+pub use agents::Agents;
 pub use building::{Building, StepFilterKind, TriggerClass};
 pub use consumers::Consumers;
 pub use control::Control;

@@ -25,6 +25,9 @@ section! {
         role: Role = Role::Readout, "role", pick();
         /// Where the node listens, as `host:port`. Needed for TCP between processes that are started one by one.
         address: Option<String> = None, "address", maybe(address());
+        /// Address of the [agent](../operating/README.md#several-hosts) that starts this node on its host, `host:port`. Without it, the node is
+        /// started where the run is.
+        agent: Option<String> = None, "agent", maybe(address());
         /// Further addresses of this node, for `transport.rails`: each `host:port`, in a separate network.
         more_addresses: Vec<String> = Vec::new(), "more_addresses", address_list();
         /// Network interfaces of this node, one for each of `transport.rails`, each in a separate network: `["eth1"]`.

@@ -19,6 +19,7 @@ const TAGS: &str = "removes tags from an event before streams receive it; tags a
 const WORDS: &str = "a name, a number or a path without influence on a run";
 const CONSUMERS: &str = "sheaf-tap finds doors and authenticates consumers; the selection of events is drawn";
 const MONITOR: &str = "sheaf-monitor shows what nodes publish; it has no influence on a run";
+const AGENTS: &str = "starts processes of nodes on hosts; no role or driver knows of it";
 const HOOKS: &str = "the process of a run calls commands of the user; no role or driver waits for them";
 const STORE: &str = "sheaf-s3 sends requests for objects; the time at which an object is stored is drawn";
 const TIMED: &str =
@@ -93,6 +94,7 @@ pub const EXCUSED: &[Excuse] = excused! {
         "object_store.part_bytes", "object_store.verify", "object_store.authorities",
     ];
     MONITOR => ["monitor.alarm_command", "monitor.alertmanager", "monitor.histogram_bytes", "monitor.alarm_hold_off_ms", "monitor.linger_ms", "monitor.listen", "log.format", "log.max_bytes", "trace.file_bytes", "trace.slow_ms", "trace.sample", "control.stop_timeout_ms", "control.cut_timeout_ms", "control.lock_ms"];
+    AGENTS => ["agents.*", "node.agent"];
     HOOKS => ["hook.*"];
     CONSUMERS => ["consumers.directory", "consumers.listen", "consumers.greeting_ms"];
     LINKS => [

@@ -1,0 +1,162 @@
+//! The processes of the nodes of a run on this host.
+
+use super::Reports;
+use crate::host_message::HostReport;
+use crate::node_process::{Launch, Life, LocalProcess, NodeProcess as _, ProcessEnd, TakeRecord};
+use crate::plan::Plan;
+use crate::programs;
+use crate::relay::Record;
+use crate::steered::{NodeLines, NodeRequest};
+use rustix::process::Signal;
+use sheaf_config::NodeConfig;
+use sheaf_telemetry::log_as;
+use sheaf_wire::NodeId;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+/// Interval at which signs of life are reported.
+const LIFE: Duration = Duration::from_secs(1);
+
+/// Time after which a process is killed that is to end, and neither says nor does anything.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Interval at which the end of the processes is looked for.
+const PERIOD: Duration = Duration::from_millis(10);
+
+/// A node of this host.
+struct HostNode {
+    node: NodeConfig,
+    /// Kept to start the process again with the same address.
+    listener: Option<TcpListener>,
+    process: Option<LocalProcess>,
+    /// Whether it was reported that the process handles signals.
+    is_reported: bool,
+}
+
+pub(super) struct Nodes {
+    launch: Launch,
+    nodes: Vec<HostNode>,
+    is_steered: bool,
+    lines: NodeLines,
+    reports: Reports,
+    reported: Instant,
+}
+
+impl Nodes {
+    pub(super) fn new(
+        launch: Launch,
+        nodes: Vec<(NodeConfig, Option<TcpListener>)>,
+        is_steered: bool,
+        reports: Reports,
+    ) -> Self {
+        let of = |(node, listener)| HostNode { node, listener, process: None, is_reported: false };
+        let nodes = nodes.into_iter().map(of).collect();
+        Self { launch, nodes, is_steered, lines: NodeLines::default(), reports, reported: Instant::now() }
+    }
+
+    fn find(&mut self, name: &str) -> Option<&mut HostNode> {
+        self.nodes.iter_mut().find(|node| node.node.name == name)
+    }
+
+    /// Starts the process of a node.
+    pub(super) fn start(&mut self, name: &str) {
+        let Some(index) = self.nodes.iter().position(|node| node.node.name == name) else { return };
+        let take = {
+            let (reports, node, last) = (self.reports.clone(), name.to_owned(), last_record());
+            move |record: &str| {
+                let record = record.trim_end().to_owned();
+                let is_last = record == last;
+                reports.write(&HostReport::Record { node: node.clone(), record });
+                is_last
+            }
+        };
+        let HostNode { node, listener, .. } = &self.nodes[index];
+        let is_steered = self.is_steered && node.id == NodeId::MANAGER;
+        let take: TakeRecord = Box::new(take);
+        let take = self.launch.passes_records().then_some(take);
+        match self.launch.start(node, listener.as_ref(), is_steered, take) {
+            Ok((process, line)) => {
+                line.into_iter().for_each(|line| self.lines.add(self.nodes[index].node.id, line));
+                (self.nodes[index].process, self.nodes[index].is_reported) = (Some(process), false);
+            }
+            Err(error) => {
+                let status = crate::describe(&error);
+                let end = ProcessEnd { status, is_success: false, has_died: false };
+                self.reports.write(&HostReport::Ended { node: name.to_owned(), end, text: String::new() });
+            }
+        }
+    }
+
+    /// Sends a signal to the process of a node.
+    pub(super) fn signal(&mut self, name: &str, signal: i32) {
+        let Some(signal) = Signal::from_named_raw(signal) else { return };
+        if let Some(process) = self.find(name).and_then(|node| node.process.as_ref())
+            && let Err(error) = process.signal(signal)
+        {
+            log_as!(SIGNAL_FAILED, peer = name; "cannot signal {name}: {error}");
+        }
+    }
+
+    /// Passes a request to a node.
+    pub(super) fn request(&mut self, name: &str, request: &NodeRequest) {
+        if let Some(id) = self.find(name).map(|node| node.node.id) {
+            self.lines.tell(id, request);
+        }
+    }
+
+    /// Reports what has changed.
+    pub(super) fn check(&mut self) {
+        for HostNode { node, process, is_reported, .. } in &mut self.nodes {
+            let Some(running) = process else { continue };
+            let name = || node.name.clone();
+            if !*is_reported && running.handles_signals() {
+                *is_reported = true;
+                self.reports.write(&HostReport::HandlesSignals { node: name() });
+            }
+            if let Ok(Some(end)) = running.try_wait() {
+                let text = running.text().unwrap_or_default();
+                self.reports.write(&HostReport::Ended { node: name(), end, text });
+                *process = None;
+            }
+        }
+        if self.reported.elapsed() >= LIFE {
+            self.reported = Instant::now();
+            self.reports.write(&HostReport::Lives(self.lives()));
+        }
+    }
+
+    fn lives(&self) -> Vec<(String, Life)> {
+        let life = |node: &HostNode| Some((node.node.name.clone(), node.process.as_ref()?.life()));
+        self.nodes.iter().filter_map(life).collect()
+    }
+
+    /// Ends all processes that are left. One that neither says nor does anything is killed.
+    pub(super) fn end_all(&mut self, plan: &Plan) {
+        let patience = PATIENCE + programs::time_to_end(&plan.config).to_std();
+        for process in self.nodes.iter().filter_map(|node| node.process.as_ref()) {
+            let _ = process.signal(Signal::TERM);
+        }
+        let (mut lives, mut changed) = (self.lives(), Instant::now());
+        while self.nodes.iter().any(|node| node.process.is_some()) {
+            self.check();
+            let now = self.lives();
+            if now != lives {
+                (lives, changed) = (now, Instant::now());
+            }
+            if changed.elapsed() > patience {
+                for HostNode { node, process, .. } in &mut self.nodes {
+                    let Some(process) = process else { continue };
+                    log_as!(PROCESS_KILLED, peer = node.name; "{} did not end in time; it is killed", node.name);
+                    process.kill();
+                }
+                changed = Instant::now();
+            }
+            std::thread::sleep(PERIOD);
+        }
+    }
+}
+
+/// The last record of a node.
+fn last_record() -> String {
+    serde_json::to_string(&Record::NodeEnded).unwrap_or_default()
+}

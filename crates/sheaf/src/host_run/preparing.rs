@@ -1,0 +1,104 @@
+//! What the nodes of a run need on this host before they start: directory, code, sockets and key.
+
+use crate::code::{self, Code};
+use crate::host_message::{HostReady, HostRun};
+use crate::node_process::{Launch, NodeKey};
+use crate::plan::Plan;
+use crate::run_directory::{HostPart, Scratch};
+use crate::{SOFTWARE, files, network, next, placement, programs, rehearsal, space, supervisor, tracing};
+use anyhow::{Context as _, bail};
+use sheaf_config::{Config, NodeConfig};
+use sheaf_wire::{Role, RunNumber, Timestamp};
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+/// Time in which an address becomes free that nodes of an earlier run have, which end now.
+const ADDRESS_IN_USE: Duration = Duration::from_secs(20);
+
+/// Time between two attempts to take an address.
+const PAUSE: Duration = Duration::from_millis(50);
+
+pub(super) struct Prepared {
+    pub(super) plan: Plan,
+    pub(super) part: HostPart,
+    pub(super) launch: Launch,
+    /// The nodes, and the sockets of those that others connect to.
+    pub(super) nodes: Vec<(NodeConfig, Option<TcpListener>)>,
+    pub(super) ready: HostReady,
+    /// Removed at the end, if it is temporary.
+    pub(super) scratch: Scratch,
+}
+
+/// Prepares everything.
+///
+/// # Errors
+/// Why the nodes cannot be started on this host. Nothing is left behind.
+pub(super) fn prepare(run: &HostRun) -> anyhow::Result<Prepared> {
+    if run.software != SOFTWARE {
+        bail!("this is {SOFTWARE}, and the run is made by {}", run.software);
+    }
+    let mut config = Config::parse(&run.configuration, "the configuration of the run")?;
+    config.run.number = RunNumber(run.number);
+    files::give_access(config.run.access);
+    let mut plan = Plan::new(config)?;
+    plan.here = plan.nodes.iter().filter(|node| run.nodes.contains(&node.name)).map(|node| node.id).collect();
+    plan.take_key()?;
+    placement::rehearse(&plan)?;
+    programs::check(&plan)?;
+    supervisor::check(&plan)?;
+    space::check(&plan.config)?;
+    let nodes = listeners(&plan)?;
+    let part = HostPart::create(&plan.config, &plan.here, Timestamp(run.created_ns), run.is_back)?;
+    match furnish(run, &mut plan, &part) {
+        Ok((scratch, launch, ready)) => Ok(Prepared { plan, part, launch, nodes, ready, scratch }),
+        Err(error) => {
+            if !run.is_back {
+                part.abandon();
+            }
+            Err(error)
+        }
+    }
+}
+
+fn furnish(run: &HostRun, plan: &mut Plan, part: &HostPart) -> anyhow::Result<(Scratch, Launch, HostReady)> {
+    let scratch = part.scratch(plan.config.run.number)?;
+    let file = scratch.path.join("config.toml");
+    std::fs::write(&file, &run.configuration)
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    let loading = code::of_roles(&plan.config, |role: Role| plan.has_here(role));
+    let (code, records) = Code::take(&loading, &scratch.path)?;
+    rehearsal::rehearse(&code.in_place(&loading), plan.config.run.number)?;
+    plan.code = code;
+    let key = run.key.as_deref().map(|digits| NodeKey::keep(&scratch.path, digits)).transpose()?;
+    let launch = Launch {
+        config: file,
+        key,
+        messages: true,
+        metrics: run.metrics,
+        stamps: tracing::tracing(&plan.config).is_some(),
+    };
+    let ready = HostReady {
+        host: next::host(),
+        directory: part.path().map(std::path::absolute).transpose().context("there is no working directory")?,
+        is_shared: part.is_shared(),
+        code: records,
+    };
+    Ok((scratch, launch, ready))
+}
+
+/// Makes the sockets of the nodes of this host.
+fn listeners(plan: &Plan) -> anyhow::Result<Vec<(NodeConfig, Option<TcpListener>)>> {
+    let until = Instant::now() + ADDRESS_IN_USE;
+    let is_taken = |error: &anyhow::Error| {
+        let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
+        io.is_some_and(|error| error.kind() == ErrorKind::AddrInUse)
+    };
+    let listener = |node: &NodeConfig| loop {
+        match network::configured_listener(plan, node) {
+            Err(error) if is_taken(&error) && Instant::now() < until => std::thread::sleep(PAUSE),
+            made => return made.map(|listener| (node.clone(), listener)),
+        }
+    };
+    plan.nodes_here().map(listener).collect()
+}

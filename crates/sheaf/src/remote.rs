@@ -1,0 +1,253 @@
+//! The hosts of a run whose nodes are started by agents: their preparation, their processes, and their parts of the run's directory.
+//!
+//! | module | holds |
+//! |---|---|
+//! | this | all [`Hosts`] of a run |
+//! | `host` | one of them, and the thread that listens to it |
+//! | `process` | the process of a node on it |
+
+mod host;
+mod process;
+
+pub(crate) use host::reason;
+pub(crate) use process::RemoteProcess;
+
+use crate::console;
+use crate::console::message::Message;
+use crate::host_message::{HostOrder, HostReady, HostRun};
+use crate::node_process::TakeRecord;
+use crate::plan::Plan;
+use anyhow::{Context as _, bail};
+use host::{Host, Phase};
+use sheaf_agent::LinkOptions;
+use sheaf_config::{Config, NodeConfig};
+use sheaf_key::RunKey;
+use sheaf_store::run::{CodeRecord, HostRecord};
+use sheaf_telemetry::log_as;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Room for messages that an agent has not acknowledged.
+const ROOM: usize = 64 << 20;
+
+/// Time without a connection after which a host is given up that closes its part of a run.
+const CLOSING_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Interval at which a run says which host it waits for when it is closed.
+const REMINDER: Duration = Duration::from_secs(10);
+
+/// Time for the last messages.
+const HANG_UP: Duration = Duration::from_secs(2);
+
+/// Takes messages of the processes that look after nodes.
+pub(crate) type TellMessage = Arc<dyn Fn(Message) + Send + Sync>;
+
+/// All hosts of a run whose nodes are started by agents.
+pub(crate) struct Hosts {
+    hosts: Vec<(Arc<Host>, Vec<String>)>,
+}
+
+/// Returns the key and the settings of the links to agents.
+pub(crate) fn link(config: &Config) -> anyhow::Result<(RunKey, LinkOptions)> {
+    let agents = &config.agents;
+    let file = agents.key_file.as_deref().context("`agents.key_file` is not set")?;
+    let key = RunKey::load(file).context("`agents.key_file` cannot be used")?;
+    let options = LinkOptions {
+        patience: agents.patience.to_std(),
+        connect_timeout: agents.answer_timeout.to_std(),
+        room: ROOM,
+    };
+    Ok((key, options))
+}
+
+impl Hosts {
+    /// Has all agents of a run prepare their nodes, at the same time, and waits until all are ready.
+    ///
+    /// An agent that does not answer is left out if the configuration has requirements: then the event manager decides whether the run may
+    /// begin, and the agent may join later.
+    ///
+    /// # Errors
+    /// The first host that cannot start its nodes, and why. All others have put away then what they prepared.
+    pub(crate) fn prepare(plan: &Plan, run: &HostRun, tell: &TellMessage) -> anyhow::Result<Self> {
+        let (key, options) = link(&plan.config)?;
+        let mut hosts = Self { hosts: Vec::new() };
+        for agent in plan.config.agents(&plan.nodes) {
+            let of_agent = |node: &&NodeConfig| node.agent.as_ref() == Some(&agent);
+            let nodes: Vec<_> = plan.nodes.iter().filter(of_agent).map(|node| node.name.clone()).collect();
+            let run = HostRun { nodes: nodes.clone(), ..run.clone() };
+            hosts.hosts.push((Host::call(&agent, run, (key.clone(), options.clone()), tell.clone())?, nodes));
+        }
+        let prepared = hosts.wait_until_ready(plan);
+        if let Err(error) = prepared {
+            hosts.abandon();
+            return Err(error);
+        }
+        Ok(hosts)
+    }
+
+    fn wait_until_ready(&self, plan: &Plan) -> anyhow::Result<()> {
+        let patience = plan.config.agents.answer_timeout.to_std();
+        for (host, nodes) in &self.hosts {
+            let (agent, names) = (&host.agent, nodes.join(", "));
+            match host.wait_until_ready(patience) {
+                Phase::Ready => {}
+                Phase::Called | Phase::Prepares => {
+                    let why = host.trouble().unwrap_or_else(|| "it does not answer".to_owned());
+                    if plan.config.requirements.is_empty() {
+                        bail!(
+                            "the agent {agent}, which starts {names}, does not answer: {why}; start `sheaf agent` on that host, \
+                             correct `agent` in the configuration, or run all nodes here with --local"
+                        );
+                    }
+                    log_as!(
+                        AGENT_ABSENT, peer = agent;
+                        "the agent {agent} does not answer ({why}); the run begins without {names} if its requirements permit that"
+                    );
+                }
+                Phase::Refused(why) | Phase::Lost(why) => {
+                    bail!("the agent {agent} cannot start {names}: {why}");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that all hosts load the same code. `here` is the code of this host, which may load none of it.
+    ///
+    /// # Errors
+    /// The first difference.
+    pub(crate) fn compare_code(&self, here: &[CodeRecord]) -> anyhow::Result<()> {
+        let own = here.iter().map(|record| ("this host".to_owned(), record.clone()));
+        let others = self.ready().into_iter().flat_map(|ready| {
+            ready.code.into_iter().map(move |record| (ready.host.clone(), record)).collect::<Vec<_>>()
+        });
+        let mut seen: Vec<(String, CodeRecord)> = Vec::new();
+        for (host, record) in own.chain(others) {
+            let same = seen.iter().find(|(_, other)| other.table == record.table);
+            if let Some((first, other)) = same.filter(|(_, other)| other.crc32c != record.crc32c) {
+                bail!(
+                    "`{}.path` is not the same on all hosts: {} on {first} has CRC-32C {:08x}, {} on {host} has {:08x}; install the same \
+                     file on all of them",
+                    record.table,
+                    other.path.display(),
+                    other.crc32c,
+                    record.path.display(),
+                    record.crc32c
+                );
+            }
+            seen.push((host, record));
+        }
+        Ok(())
+    }
+
+    /// Returns the code that the run loads on the first host that is ready.
+    pub(crate) fn code(&self) -> Vec<CodeRecord> {
+        self.ready().into_iter().map(|ready| ready.code).next().unwrap_or_default()
+    }
+
+    fn ready(&self) -> Vec<HostReady> {
+        self.hosts.iter().filter_map(|(host, _)| host.ready()).collect()
+    }
+
+    /// Starts the process of a node on the host of its agent. `take` takes its records.
+    pub(crate) fn start(&self, node: &NodeConfig, take: TakeRecord) -> anyhow::Result<RemoteProcess> {
+        let host = self.hosts.iter().find(|(host, _)| node.agent.as_ref() == Some(&host.agent));
+        let (host, _) = host.with_context(|| format!("no agent starts {}", node.name))?;
+        Ok(RemoteProcess::start(host.clone(), &node.name, take))
+    }
+
+    /// Returns why the run must end, if a host has a reason.
+    pub(crate) fn take_no_space(&self) -> Option<String> {
+        self.hosts.iter().find_map(|(host, _)| host.take_no_space())
+    }
+
+    /// Lets hosts go that are lost from now on: the run is over.
+    pub(crate) fn let_go(&self) {
+        self.hosts.iter().for_each(|(host, _)| host.let_go());
+    }
+
+    /// Returns where the files of nodes on other hosts are, for the manifest of a run whose directory is `own`.
+    pub(crate) fn records(&self, plan: &Plan) -> Vec<HostRecord> {
+        let record = |(host, names): &(Arc<Host>, Vec<String>)| {
+            let HostReady { host: name, directory, is_shared, .. } = host.ready()?;
+            let nodes = plan.nodes.iter().filter(|node| names.contains(&node.name)).map(|node| node.id);
+            (!is_shared).then(|| HostRecord {
+                host: name,
+                agent: Some(host.agent.clone()),
+                directory: directory.unwrap_or_default(),
+                nodes: nodes.collect(),
+            })
+        };
+        self.hosts.iter().filter_map(record).collect()
+    }
+
+    /// Has all hosts close their parts of the run; `manifest` is that of the run. `close_here` closes the part on this host meanwhile.
+    ///
+    /// # Errors
+    /// That of this host, else the first host whose part could not be closed.
+    pub(crate) fn close(
+        self,
+        manifest: &str,
+        close_here: impl FnOnce() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        self.hosts.iter().for_each(|(host, _)| host.begin_close(manifest));
+        let here = close_here();
+        let mut errors = Vec::new();
+        for (host, _) in &self.hosts {
+            if let Err(why) = wait_for_close(host) {
+                let place = host.ready().and_then(|ready| ready.directory);
+                errors.push(not_closed(&host.agent, place.as_deref(), &why));
+            }
+            host.hang_up(HANG_UP);
+        }
+        here?;
+        if errors.is_empty() { Ok(()) } else { bail!("{}", errors.join("; ")) }
+    }
+
+    /// Has all hosts put away what they prepared.
+    pub(crate) fn abandon(self) {
+        for (host, _) in &self.hosts {
+            host.let_go();
+            host.order(&HostOrder::Abandon);
+        }
+        self.hosts.iter().for_each(|(host, _)| host.hang_up(HANG_UP));
+    }
+}
+
+/// Waits until a host has closed its part of a run.
+fn wait_for_close(host: &Host) -> Result<(), String> {
+    let mut reminded = Instant::now();
+    loop {
+        if let Some(closed) = host.closed() {
+            return closed;
+        }
+        if host.time_unconnected().is_some_and(|time| time > CLOSING_PATIENCE) {
+            return Err(host.trouble().unwrap_or_else(|| "it does not answer".to_owned()));
+        }
+        if reminded.elapsed() > REMINDER {
+            reminded = Instant::now();
+            log_as!(AGENT_CLOSES, peer = host.agent; "waiting for the agent {} to close its files", host.agent);
+        }
+        host.wait();
+    }
+}
+
+fn not_closed(agent: &str, directory: Option<&Path>, why: &str) -> String {
+    let place = directory.map_or_else(String::new, |directory| {
+        let shown = directory.display();
+        format!("; its files are in {shown} there, and `sheaf verify {shown}` lists their events")
+    });
+    format!("the agent {agent} has not closed its part of the run: {why}{place}")
+}
+
+/// Returns what keeps messages of the processes that look after nodes.
+pub(crate) fn tell(page: Option<&crate::page::Page>) -> TellMessage {
+    let page = page.cloned();
+    Arc::new(move |message| {
+        if let Some(page) = &page {
+            page.add_message(&message);
+        }
+        console::pass_on(message);
+    })
+}

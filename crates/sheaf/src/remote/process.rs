@@ -1,0 +1,105 @@
+//! The process of a node on another host.
+
+use super::host::{Host, Phase};
+use crate::host_message::HostOrder;
+use crate::node_process::{Life, NodeProcess, ProcessEnd, TakeRecord};
+use crate::steered::RemoteLine;
+use rustix::process::Signal;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Time after which a killed process is given up whose host does not report its end.
+const LAST_WAIT: Duration = Duration::from_secs(10);
+
+/// See the [module](self).
+pub(crate) struct RemoteProcess {
+    host: Arc<Host>,
+    node: String,
+    killed: Option<Instant>,
+}
+
+impl RemoteProcess {
+    /// Starts the process of a node, as soon as its host is ready. `take` takes its records.
+    pub(super) fn start(host: Arc<Host>, node: &str, take: TakeRecord) -> Self {
+        host.start(node, take);
+        Self { host, node: node.to_owned(), killed: None }
+    }
+
+    /// Returns a way to pass requests to the node. It returns whether a request is on its way.
+    pub(crate) fn line(&self) -> RemoteLine {
+        let (host, node) = (self.host.clone(), self.node.clone());
+        Box::new(move |request| {
+            host.order(&HostOrder::Request { node: node.clone(), request: request.clone() })
+        })
+    }
+
+    /// Ends a process that was not started, because its host was not ready. Returns whether it was so.
+    fn is_called_off(&self, status: &str) -> bool {
+        let end = ProcessEnd { status: status.to_owned(), is_success: false, has_died: true };
+        let call_off = |node: &mut super::host::RemoteNode| {
+            let was_awaited = std::mem::take(&mut node.is_awaited);
+            if was_awaited {
+                node.end = Some((end, String::new()));
+            }
+            was_awaited
+        };
+        self.host.with_node(&self.node, call_off).unwrap_or(false)
+    }
+}
+
+impl NodeProcess for RemoteProcess {
+    fn signal(&self, signal: Signal) -> Result<(), String> {
+        if self.is_called_off("its host was not ready") {
+            return Ok(());
+        }
+        let order = HostOrder::Signal { node: self.node.clone(), signal: signal.as_raw() };
+        match self.host.order(&order) {
+            true => Ok(()),
+            false => Err(format!("the agent {} takes no orders", self.host.agent)),
+        }
+    }
+
+    fn kill(&mut self) {
+        // An error means that the host is lost, and so is the process.
+        let _ = self.signal(Signal::KILL);
+        self.killed.get_or_insert_with(Instant::now);
+    }
+
+    fn try_wait(&mut self) -> anyhow::Result<Option<ProcessEnd>> {
+        let end = self.host.with_node(&self.node, |node| node.end.clone()).flatten();
+        if let Some((end, _)) = end {
+            return Ok(Some(end));
+        }
+        let is_given_up = self.killed.is_some_and(|at| at.elapsed() > LAST_WAIT);
+        Ok(is_given_up.then(|| ProcessEnd {
+            status: format!("the agent {} does not report its end", self.host.agent),
+            is_success: false,
+            has_died: true,
+        }))
+    }
+
+    fn handles_signals(&self) -> bool {
+        self.host.with_node(&self.node, |node| node.handles_signals).unwrap_or(false)
+    }
+
+    fn node_has_ended(&self) -> bool {
+        self.host.with_node(&self.node, |node| node.has_ended).unwrap_or(false)
+    }
+
+    fn life(&self) -> Life {
+        self.host.with_node(&self.node, |node| node.life).unwrap_or_default()
+    }
+
+    fn is_read(&self) -> bool {
+        self.host.with_node(&self.node, |node| node.end.is_some()).unwrap_or(true)
+    }
+
+    fn text(&mut self) -> anyhow::Result<String> {
+        let text = |node: &mut super::host::RemoteNode| node.end.as_ref().map(|(_, text)| text.clone());
+        Ok(self.host.with_node(&self.node, text).flatten().unwrap_or_default())
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.host.with_node(&self.node, |node| node.is_awaited).unwrap_or(false)
+    }
+}
