@@ -24,7 +24,7 @@ pub use lists::{FileList, ListError, closed_files, list_name, remove_list};
 pub(crate) use lists::{checksum_of, read_lists};
 pub use lock::{Holder, LOCK_NAME, RunLock};
 pub use manifest::{
-    CodeRecord, EndRecord, HistogramsRecord, HookRecord, Manifest, ManifestError, SequenceRecord,
+    CodeRecord, EndRecord, HistogramsRecord, HookRecord, HostRecord, Manifest, ManifestError, SequenceRecord,
     SessionRecord,
 };
 pub(crate) use open_file::{OpenFile, is_hdf5};

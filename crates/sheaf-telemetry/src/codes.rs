@@ -57,6 +57,22 @@ codes! {
     PROCESS_RESTARTED = Warning "process-restarted" "If it happens again, look at its last messages, at its memory, and at its filter.";
     /// The process of a node did not end in time, and is killed.
     PROCESS_KILLED = Error "process-killed" "Find what it waited for: a hanging disk, filter or library.";
+    /// An agent waits for runs, and says where.
+    AGENT_BEGAN = Info "agent-began" "";
+    /// A run begins or ceases to use the host of an agent.
+    AGENT_SERVES = Info "agent-serves" "";
+    /// An agent ends the nodes of a run that is gone, or with itself.
+    AGENT_ENDS = Warning "agent-ends" "Look at the log of the run: its process has ended, or its host cannot be reached.";
+    /// A run begins without the nodes of an agent that does not answer.
+    AGENT_ABSENT = Warning "agent-absent" "Start `sheaf agent` on that host: its builder units and output nodes join the run.";
+    /// The connection to an agent was lost, or its nodes are given up.
+    AGENT_LOST = Warning "agent-lost" "Look whether its host and the network are there, and whether `sheaf agent` runs. The run goes on with the nodes of other hosts.";
+    /// The connection to an agent is there again.
+    AGENT_BACK = Info "agent-back" "";
+    /// An agent that is back cannot start its nodes again.
+    AGENT_REFUSES = Warning "agent-refuses" "Correct what the message names on that host. The run tries again.";
+    /// The run waits for a host to close its files.
+    AGENT_CLOSES = Info "agent-closes" "";
     /// A signal could not be sent to the process of a node.
     SIGNAL_FAILED = Warning "signal-failed" "End the process by hand if it remains.";
     /// A file or directory that is no longer needed could not be removed.

@@ -229,6 +229,9 @@ impl RunArguments {
 
     /// Makes the changes to a configuration that the flags ask for.
     pub(crate) fn apply(&self, config: &mut Config) {
+        if self.local {
+            config.without_agents();
+        }
         if let Some(directory) = &self.replay {
             config.set_replay(directory.clone());
         }

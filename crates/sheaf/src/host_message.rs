@@ -42,8 +42,9 @@ pub(crate) struct HostRun {
     pub(crate) number: u32,
     /// When it was created, in nanoseconds since 1970.
     pub(crate) created_ns: u64,
-    /// Host of the event manager's ledger: where the run is made.
+    /// Host and number of the process that makes the run.
     pub(crate) host: String,
+    pub(crate) process: u32,
     /// The configuration in force.
     pub(crate) configuration: String,
     /// Names of the nodes that this host starts.
@@ -82,8 +83,8 @@ pub(crate) enum HostReport {
     Lives(Vec<(String, Life)>),
     /// The run must end, because the disk is nearly full.
     NoSpace(String),
-    /// The part of the run on this host is closed.
-    Closed,
+    /// The part of the run on this host is closed; its manifest as JSON, if it has one of its own.
+    Closed(Option<String>),
     /// It could not be closed.
     NotClosed(String),
     /// The process that looked after the nodes has ended.
@@ -183,6 +184,6 @@ mod tests {
         assert!(!record(&crate::relay::Record::Series(Vec::new())).may_be_lost());
         assert!(!record(&crate::relay::Record::NodeEnded).may_be_lost());
         assert!(HostReport::Lives(Vec::new()).may_be_lost());
-        assert!(!HostReport::Closed.may_be_lost());
+        assert!(!HostReport::Closed(None).may_be_lost());
     }
 }

@@ -21,7 +21,6 @@ use nodes::Nodes;
 use preparing::Prepared;
 use sheaf_config::LogFormat;
 use std::io::Write as _;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -75,10 +74,15 @@ fn orders() -> anyhow::Result<Receiver<HostOrder>> {
     let body = move || {
         let mut input = std::io::stdin().lock();
         while let Ok(Some((message, _))) = read_frame(&mut input) {
-            match serde_json::from_slice(&message) {
-                Ok(order) if sender.send(order).is_err() => return,
-                Ok(_) => {}
-                Err(error) => log::debug!("an order cannot be read: {error}"),
+            let order = match serde_json::from_slice(&message) {
+                Ok(order) => order,
+                Err(error) => {
+                    log::debug!("an order cannot be read: {error}");
+                    continue;
+                }
+            };
+            if sender.send(order).is_err() {
+                return;
             }
         }
     };
@@ -91,7 +95,7 @@ fn orders() -> anyhow::Result<Receiver<HostOrder>> {
 /// # Errors
 /// Why the nodes cannot be started on this host.
 fn look_after(run: &HostRun, orders: &Receiver<HostOrder>, reports: &Reports) -> anyhow::Result<()> {
-    let Prepared { mut part, launch, nodes, ready, plan } = preparing::prepare(run)?;
+    let Prepared { part, launch, nodes, ready, plan, scratch: _scratch } = preparing::prepare(run)?;
     let mut nodes = Nodes::new(launch, nodes, run.is_steered, reports.clone());
     reports.write(&HostReport::Ready(ready));
     let no_space = Arc::new(AtomicBool::new(false));
@@ -106,7 +110,7 @@ fn look_after(run: &HostRun, orders: &Receiver<HostOrder>, reports: &Reports) ->
                 drop(watch.take().and_then(space::Watch::end));
                 nodes.end_all(&plan);
                 reports.write(&match part.close(&manifest) {
-                    Ok(()) => HostReport::Closed,
+                    Ok(part) => HostReport::Closed(part),
                     Err(error) => HostReport::NotClosed(crate::describe(&error)),
                 });
                 return Ok(());
@@ -130,9 +134,4 @@ fn look_after(run: &HostRun, orders: &Receiver<HostOrder>, reports: &Reports) ->
             reports.write(&HostReport::NoSpace(format!("{}: {why}", crate::next::host())));
         }
     }
-}
-
-/// Returns the path of a file in a directory of a run for this host alone: several hosts may share the directory.
-fn own_file(directory: &Path, name: &str) -> std::path::PathBuf {
-    directory.join(name)
 }

@@ -169,6 +169,24 @@ impl Plan {
         self.here.iter().any(|node| node.role == role)
     }
 
+    /// Returns the configuration that processes of nodes are started with, as text: with all nodes.
+    pub(crate) fn effective_configuration(&self) -> String {
+        let mut effective = self.config.clone();
+        effective.set_nodes(&self.nodes);
+        effective.to_toml()
+    }
+
+    /// Returns the addresses of the agents that start nodes, in the order of the nodes.
+    pub(crate) fn agents(&self) -> Vec<String> {
+        let mut agents: Vec<String> = Vec::new();
+        for agent in self.nodes.iter().filter_map(|node| node.agent.as_ref()) {
+            if !agents.contains(agent) {
+                agents.push(agent.clone());
+            }
+        }
+        agents
+    }
+
     /// Returns whether agents start nodes.
     pub(crate) fn has_agents(&self) -> bool {
         self.here.len() < self.nodes.len()

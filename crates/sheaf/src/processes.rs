@@ -32,7 +32,7 @@ use sheaf_telemetry::log_as;
 use sheaf_wire::{Nanos, NodeId, Role};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -65,6 +65,8 @@ pub(crate) struct Places<'a> {
     pub(crate) scratch: &'a Scratch,
     /// The hosts of the nodes that agents start, if there are any.
     pub(crate) hosts: Option<&'a Hosts>,
+    /// The sockets of the nodes of this host, where there are other hosts.
+    pub(crate) listeners: Option<Mutex<Vec<(NodeId, Option<TcpListener>)>>>,
     /// Digits of the key of the run, where the configuration names none.
     pub(crate) key: Option<&'a str>,
 }
@@ -76,10 +78,11 @@ pub(crate) fn run(
     stop: &AtomicBool,
     View { page, controls, traces, .. }: View<'_>,
 ) -> anyhow::Result<Outcome> {
-    let &Places { directory, scratch, hosts, key } = places;
+    let Places { directory, scratch, hosts, listeners, key } = places;
+    let (directory, hosts) = (*directory, *hosts);
     let mut nodes = plan.nodes.clone();
-    let mut listeners = match hosts {
-        Some(_) => configured_listeners(plan)?,
+    let mut listeners = match listeners {
+        Some(listeners) => listeners.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect(),
         None => loopback_listeners(plan, &mut nodes)?,
     };
     // No node connects to a builder, but the configuration of a distributed system gives every node an address.
@@ -391,7 +394,7 @@ impl Family<'_> {
 }
 
 /// Makes the sockets of the nodes of this host, at their configured addresses.
-fn configured_listeners(plan: &Plan) -> anyhow::Result<Vec<(NodeId, Option<TcpListener>)>> {
+pub(crate) fn configured_listeners(plan: &Plan) -> anyhow::Result<Vec<(NodeId, Option<TcpListener>)>> {
     let listener = |node: &NodeConfig| Ok((node.id, network::configured_listener(plan, node)?));
     plan.nodes_here().map(listener).collect()
 }

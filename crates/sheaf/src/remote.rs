@@ -17,12 +17,12 @@ use crate::console::message::Message;
 use crate::host_message::{HostOrder, HostReady, HostRun};
 use crate::node_process::TakeRecord;
 use crate::plan::Plan;
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use host::{Host, Phase};
 use sheaf_agent::LinkOptions;
 use sheaf_config::{Config, NodeConfig};
 use sheaf_key::RunKey;
-use sheaf_store::run::{CodeRecord, HostRecord};
+use sheaf_store::run::{CodeRecord, HostRecord, Manifest};
 use sheaf_telemetry::log_as;
 use std::path::Path;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl Hosts {
     pub(crate) fn prepare(plan: &Plan, run: &HostRun, tell: &TellMessage) -> anyhow::Result<Self> {
         let (key, options) = link(&plan.config)?;
         let mut hosts = Self { hosts: Vec::new() };
-        for agent in plan.config.agents(&plan.nodes) {
+        for agent in plan.agents() {
             let of_agent = |node: &&NodeConfig| node.agent.as_ref() == Some(&agent);
             let nodes: Vec<_> = plan.nodes.iter().filter(of_agent).map(|node| node.name.clone()).collect();
             let run = HostRun { nodes: nodes.clone(), ..run.clone() };
@@ -94,7 +94,7 @@ impl Hosts {
                 Phase::Ready => {}
                 Phase::Called | Phase::Prepares => {
                     let why = host.trouble().unwrap_or_else(|| "it does not answer".to_owned());
-                    if plan.config.requirements.is_empty() {
+                    if plan.config.require.is_empty() {
                         bail!(
                             "the agent {agent}, which starts {names}, does not answer: {why}; start `sheaf agent` on that host, \
                              correct `agent` in the configuration, or run all nodes here with --local"
@@ -141,9 +141,16 @@ impl Hosts {
         Ok(())
     }
 
-    /// Returns the code that the run loads on the first host that is ready.
-    pub(crate) fn code(&self) -> Vec<CodeRecord> {
-        self.ready().into_iter().map(|ready| ready.code).next().unwrap_or_default()
+    /// Returns the code that the run loads on other hosts, once for each table, but for what `here` has.
+    pub(crate) fn code_besides(&self, here: &[CodeRecord]) -> Vec<CodeRecord> {
+        let mut records: Vec<CodeRecord> = Vec::new();
+        for record in self.ready().into_iter().flat_map(|ready| ready.code) {
+            if !here.iter().chain(&records).any(|known| known.table == record.table) {
+                // The copy is in the directory of that host.
+                records.push(CodeRecord { copy: None, ..record });
+            }
+        }
+        records
     }
 
     fn ready(&self) -> Vec<HostReady> {
@@ -182,41 +189,57 @@ impl Hosts {
         self.hosts.iter().filter_map(record).collect()
     }
 
-    /// Has all hosts close their parts of the run; `manifest` is that of the run. `close_here` closes the part on this host meanwhile.
-    ///
-    /// # Errors
-    /// That of this host, else the first host whose part could not be closed.
-    pub(crate) fn close(
-        self,
-        manifest: &str,
-        close_here: impl FnOnce() -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
-        self.hosts.iter().for_each(|(host, _)| host.begin_close(manifest));
-        let here = close_here();
-        let mut errors = Vec::new();
-        for (host, _) in &self.hosts {
-            if let Err(why) = wait_for_close(host) {
-                let place = host.ready().and_then(|ready| ready.directory);
-                errors.push(not_closed(&host.agent, place.as_deref(), &why));
-            }
-            host.hang_up(HANG_UP);
-        }
-        here?;
-        if errors.is_empty() { Ok(()) } else { bail!("{}", errors.join("; ")) }
+    /// Has all hosts close their parts of the run; `manifest` is that of the run.
+    pub(crate) fn begin_close(self, manifest: &Manifest) -> anyhow::Result<ClosingHosts> {
+        let text = serde_json::to_string(manifest).context("a manifest is JSON")?;
+        self.hosts.iter().for_each(|(host, _)| host.begin_close(&text));
+        Ok(ClosingHosts(self))
     }
 
     /// Has all hosts put away what they prepared.
     pub(crate) fn abandon(self) {
+        self.put_away();
+    }
+
+    /// As [`abandon`](Self::abandon).
+    pub(crate) fn put_away(&self) {
         for (host, _) in &self.hosts {
             host.let_go();
             host.order(&HostOrder::Abandon);
         }
+    }
+}
+
+impl Drop for Hosts {
+    /// Lets the hosts know that nothing more is wanted.
+    fn drop(&mut self) {
         self.hosts.iter().for_each(|(host, _)| host.hang_up(HANG_UP));
     }
 }
 
-/// Waits until a host has closed its part of a run.
-fn wait_for_close(host: &Host) -> Result<(), String> {
+/// Hosts that close their parts of a run.
+pub(crate) struct ClosingHosts(Hosts);
+
+impl ClosingHosts {
+    /// Waits for all hosts. Returns the manifests of the parts that are closed, and the hosts whose parts are not.
+    pub(crate) fn wait(self) -> (Vec<Manifest>, anyhow::Result<()>) {
+        let (mut parts, mut errors) = (Vec::new(), Vec::new());
+        for (host, _) in &self.0.hosts {
+            match wait_for_close(host) {
+                Ok(part) => parts.extend(part.and_then(|text| serde_json::from_str(&text).ok())),
+                Err(why) => {
+                    let place = host.ready().and_then(|ready| ready.directory);
+                    errors.push(not_closed(&host.agent, place.as_deref(), &why));
+                }
+            }
+            host.hang_up(HANG_UP);
+        }
+        (parts, if errors.is_empty() { Ok(()) } else { Err(anyhow!("{}", errors.join("; "))) })
+    }
+}
+
+/// Waits until a host has closed its part of a run. Returns its manifest.
+fn wait_for_close(host: &Host) -> Result<Option<String>, String> {
     let mut reminded = Instant::now();
     loop {
         if let Some(closed) = host.closed() {

@@ -1,27 +1,34 @@
 //! The directory of a run and its manifest, and how the directory is sealed at the end.
 
+mod closing;
+mod part;
 pub(crate) mod remains;
+mod reserve;
+mod scratch;
+
+pub(crate) use part::HostPart;
+pub(crate) use scratch::Scratch;
 
 use crate::objects::{self, RunObjects};
+use crate::plan::Plan;
+use crate::remote::Hosts;
 use crate::{console, hdf5, next, run_paths};
 use anyhow::{Context, bail};
-use rustix::fs::{FallocateFlags, fallocate};
-use rustix::io::Errno;
+use closing::Closing;
+use reserve::Reserve;
 use serde::{Deserialize, Serialize};
 use sheaf_config::{Config, OutputKind};
 use sheaf_node::report::RunReport;
 use sheaf_protocol::output::Places;
-use sheaf_store::event_file::{ClosedFile, FileName, SessionName};
 use sheaf_store::run::{
-    CodeRecord, EndRecord, HistogramsRecord, Holder, HookRecord, LOCK_NAME, MANIFEST_NAME, Manifest, RunLock,
-    SequenceRecord, SessionRecord, closed_files, remove_list, seal_session,
+    CodeRecord, EndRecord, HistogramsRecord, Holder, HookRecord, HostRecord, LOCK_NAME, MANIFEST_NAME, Manifest,
+    RunLock, SequenceRecord, SessionRecord,
 };
 use sheaf_telemetry::log_as;
 use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Accepted events that count as stored, for each session that stored.
@@ -131,175 +138,79 @@ impl RunDirectory {
         drop(self.reserve.take());
         // The log would be made again while the directory is removed.
         console::close_log();
-        if let Err(error) = fs::remove_dir_all(&self.path) {
-            log_as!(FILE_NOT_REMOVED; "cannot remove {}, which has no run: {error}", self.path.display());
+        Self::remove(&self.path);
+    }
+
+    fn remove(path: &Path) {
+        if let Err(error) = fs::remove_dir_all(path) {
+            log_as!(FILE_NOT_REMOVED; "cannot remove {}, which has no run: {error}", path.display());
         }
         remains::forget();
     }
 
+    /// Returns the path and the manifest.
+    pub(crate) fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
     /// Closes the run: removes events that dead builders or output nodes had written but not reported, and writes the
-    /// manifest. All of these nodes must have ended.
+    /// manifest. All of these nodes must have ended. Agents close the parts of the run on their `hosts` meanwhile.
     pub(crate) fn close(
         mut self,
         stored: &Stored,
         (ledger, end): (serde_json::Value, EndRecord),
         now: Timestamp,
+        (hosts, plan): (Option<Hosts>, &Plan),
     ) -> anyhow::Result<()> {
         drop(self.reserve.take());
         remains::forget();
-        let run = self.manifest.run;
-        let sessions = with_unknown_sessions(&self.path, stored)?;
-        let before = event_files(&self.path)?;
-        for (key, counting) in &sessions {
-            self.manifest.sessions.push(seal(&self.path, run, *key, counting.clone())?);
-        }
-        let names =
-            || sessions.keys().map(|(node, session)| SessionName { run, node: *node, session: *session });
-        self.list_files(names())?;
-        self.list_removed(&before)?;
         (self.manifest.ended, self.manifest.end) = (Some(now), Some(end));
         self.manifest.ledger = ledger;
-        // The events that count are on this disk, even if HDF5 conversion or the upload fails.
+        let records = hosts.as_ref().map_or_else(Vec::new, |hosts| hosts.records(plan));
+        let elsewhere: BTreeSet<NodeId> = records.iter().flat_map(|host| host.nodes.iter().copied()).collect();
+        self.manifest.sessions = sealed_sessions(stored);
+        if !records.is_empty() {
+            self.manifest.hosts = with_this_host(records, &self.path, plan, &elsewhere);
+            self.manifest.part = Some(0);
+        }
+        let closing = hosts.map(|hosts| hosts.begin_close(&self.manifest)).transpose()?;
+        let here = |node: NodeId| !elsewhere.contains(&node);
+        let closed = Closing {
+            path: &self.path,
+            manifest: &mut self.manifest,
+            objects: self.objects.as_deref(),
+            config: &self.config,
+            here: &here,
+        }
+        .close();
+        let Some(closing) = closing else { return closed };
+        let (parts, others) = closing.wait();
+        closed?;
+        for part in parts {
+            self.manifest.take_part(part);
+        }
         self.manifest.write(&self.path)?;
-        if hdf5::is_used(&self.config) {
-            for record in &self.manifest.sessions {
-                hdf5::settle(&self.config, &self.path, run, record)?;
-            }
-            self.list_files(names())?;
-            self.list_removed(&before)?;
-            self.manifest.write(&self.path)?;
-        }
-        if let Some(objects) = self.objects.take() {
-            self.settle(&*objects).with_context(|| {
-                format!(
-                    "the upload of this run is incomplete; when the object store is available, run `sheaf upload {}`",
-                    self.path.display()
-                )
-            })?;
-        }
-        // The content of the lists is now in the manifest.
-        for name in names() {
-            remove_list(&self.path, name)
-                .with_context(|| format!("cannot remove the list of closed files of {name}"))?;
-        }
-        Ok(())
-    }
-
-    /// Has the manifest list the closed files of these sessions as they are now.
-    fn list_files(&mut self, sessions: impl Iterator<Item = SessionName>) -> anyhow::Result<()> {
-        let files = sessions.map(|name| closed_files(&self.path, name)).collect::<Result<Vec<_>, _>>()?;
-        self.manifest.files = files.concat();
-        Ok(())
-    }
-
-    /// Lists files of `before` that no longer exist in the manifest, by their object names. Builders may have uploaded
-    /// them, and a later `sheaf upload` knows them only from the manifest.
-    fn list_removed(&mut self, before: &BTreeSet<FileName>) -> anyhow::Result<()> {
-        let after = event_files(&self.path)?;
-        let config = &self.config;
-        let uploaded = |name: &&FileName| objects::is_uploaded(config, name.stream.as_str());
-        let object = |name: &FileName| match hdf5::is_hdf5(config, name.stream.as_str()) {
-            true => name.hdf5(),
-            false => name.to_string(),
-        };
-        self.manifest.removed_objects = before.difference(&after).filter(uploaded).map(object).collect();
-        Ok(())
-    }
-
-    /// Makes the object store match the sealed files, and uploads the manifest for its readers.
-    fn settle(&mut self, objects: &dyn RunObjects) -> anyhow::Result<()> {
-        let config = &self.config;
-        let is_uploaded = |file: &&ClosedFile| objects::is_uploaded(config, file.stream.as_str());
-        let mut files: Vec<ClosedFile> = self.manifest.files.iter().filter(is_uploaded).cloned().collect();
-        objects.settle(&self.path, &mut files, &self.manifest.removed_objects)?;
-        objects::merge(&mut self.manifest.files, &files);
-        self.manifest.removed_objects.clear();
-        self.manifest.write(&self.path)?;
-        objects.put_manifest(&self.path)
+        self.objects.as_ref().map_or(Ok(()), |objects| objects.put_manifest(&self.path))?;
+        others
     }
 }
 
-/// The event files in a directory.
-fn event_files(directory: &Path) -> anyhow::Result<BTreeSet<FileName>> {
-    let list = || -> std::io::Result<BTreeSet<_>> {
-        let entries = fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
-        Ok(entries
-            .into_iter()
-            .filter_map(|entry| FileName::parse_either(entry.file_name().to_str()?))
-            .collect())
-    };
-    list().with_context(|| format!("cannot read directory {}", directory.display()))
+/// Returns the records of sessions that are sealed when the run is closed.
+fn sealed_sessions(stored: &Stored) -> Vec<SessionRecord> {
+    stored.iter().map(|(key, counting)| counting.clone().into_record(*key, true)).collect()
 }
 
-/// Returns the sessions of the run, including those that ended before the event manager received any event from them.
-/// None of the events in the latter count.
-fn with_unknown_sessions(directory: &Path, stored: &Stored) -> anyhow::Result<Stored> {
-    let mut all = stored.clone();
-    for name in event_files(directory)? {
-        all.entry((name.node, name.session)).or_default();
-    }
-    Ok(all)
-}
-
-/// Truncates the files of a session after the last event that counts.
-fn seal(
-    directory: &Path,
-    run: RunNumber,
-    (node, session): (NodeId, SessionId),
-    counting: Counting,
-) -> anyhow::Result<SessionRecord> {
-    let sealed = seal_session(directory, SessionName { run, node, session }, counting.committed)?;
-    if sealed.void > 0 {
-        log_as!(
-            EVENTS_VOID, node = node;
-            "{node}: {} events at the end of the files of session {:x} do not count and are cut off: they had not \
-             been reported to the event manager when it gave up that session. Each was built again, or is booked as dropped",
-            sealed.void,
-            session.0
-        );
-    }
-    if sealed.missing > 0 {
-        log_as!(
-            EVENTS_MISSING, node = node;
-            "{node}: {} events that it reported as stored are not in its files", sealed.missing
-        );
-    }
-    Ok(counting.into_record((node, session), true))
-}
-
-/// Room that is kept in the directory of a run while it lasts, so that the run can be closed when the disk has become
-/// full: the index of every file, and the manifest. Given back when dropped.
-#[derive(Debug)]
-struct Reserve {
-    path: PathBuf,
-}
-
-const RESERVE_NAME: &str = "reserve";
-
-/// Enough for the index of 250,000 events in files that are not closed yet.
-const RESERVE_BYTES: u64 = 4 << 20;
-
-impl Reserve {
-    fn create(directory: &Path) -> anyhow::Result<Self> {
-        let reserve = Self { path: directory.join(RESERVE_NAME) };
-        let file = fs::File::create(&reserve.path)
-            .with_context(|| format!("cannot write into {}", directory.display()))?;
-        match fallocate(&file, FallocateFlags::empty(), 0, RESERVE_BYTES) {
-            // A file system that cannot reserve is used as it is.
-            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(reserve),
-            Err(error) => Err(error).with_context(|| {
-                format!("cannot reserve {} MiB in {}", RESERVE_BYTES >> 20, directory.display())
-            }),
-        }
-    }
-}
-
-impl Drop for Reserve {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_file(&self.path) {
-            log_as!(FILE_NOT_REMOVED; "cannot remove {}: {error}", self.path.display());
-        }
-    }
+/// Puts this host, with all nodes that are not `elsewhere`, in front of the others.
+fn with_this_host(
+    others: Vec<HostRecord>,
+    path: &Path,
+    plan: &Plan,
+    elsewhere: &BTreeSet<NodeId>,
+) -> Vec<HostRecord> {
+    let nodes = plan.nodes.iter().map(|node| node.id).filter(|node| !elsewhere.contains(node));
+    let directory = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let this = HostRecord { host: next::host(), agent: None, directory, nodes: nodes.collect() };
+    std::iter::once(this).chain(others).collect()
 }
 
 /// The manifest of a run whose builders write elsewhere, or may still be closing their files when it is written. Files
@@ -354,51 +265,6 @@ impl SharedManifest {
         (self.manifest.ended, self.manifest.end) = (Some(now), Some(end));
         self.manifest.write(&self.path)?;
         self.objects.map_or(Ok(()), |objects| objects.put_manifest(&self.path))
-    }
-}
-
-/// Directory for a run's temporary files: its own directory, or a temporary one that is removed at the end.
-pub(crate) struct Scratch {
-    pub(crate) path: PathBuf,
-    temporary: bool,
-}
-
-impl Scratch {
-    pub(crate) fn new(directory: Option<&RunDirectory>) -> anyhow::Result<Self> {
-        if let Some(directory) = directory {
-            return Ok(Self { path: directory.path.clone(), temporary: false });
-        }
-        Self::temporary(&format!("sheaf-{}", std::process::id()))
-    }
-
-    /// A temporary one, of a process that takes part in a run.
-    pub(crate) fn of_run(run: RunNumber) -> anyhow::Result<Self> {
-        Self::temporary(&format!("sheaf-{}-run{run}", std::process::id()))
-    }
-
-    fn temporary(name: &str) -> anyhow::Result<Self> {
-        // The name can be guessed and anyone may write in this directory: only a new directory is private to this user.
-        let mut path = std::env::temp_dir().join(name);
-        for number in 1.. {
-            match fs::DirBuilder::new().mode(0o700).create(&path) {
-                Err(error) if error.kind() == ErrorKind::AlreadyExists && number < 100 => {
-                    path = std::env::temp_dir().join(format!("{name}-{number}"));
-                }
-                created => {
-                    created.with_context(|| format!("cannot create {}", path.display()))?;
-                    break;
-                }
-            }
-        }
-        Ok(Self { path, temporary: true })
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if self.temporary {
-            let _ = fs::remove_dir_all(&self.path);
-        }
     }
 }
 

@@ -7,24 +7,30 @@ use crate::console::{self, Console, LOG_NAME};
 use crate::controlled::{Controlled, LaunchDirectory};
 use crate::excluding::Sources;
 use crate::hooks::{HookedRun, Hooks, OwedHooks, RunHooks};
+use crate::host_message::HostRun;
 use crate::page::{Page, View};
 use crate::plan::Plan;
+use crate::processes::Places;
 use crate::records::comments::{self, Comment};
+use crate::remote::Hosts;
 use crate::run::{Outcome, in_process};
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::signals::Steering;
 use crate::summary::{EarlyEnd, cpu_seconds, headline};
 use crate::{
-    Verdict, files, histograms, people, placement, processes, programs, rehearsal, space, supervisor, tracing,
+    SOFTWARE, Verdict, files, histograms, next, people, placement, processes, programs, rehearsal, remote, space,
+    supervisor, tracing,
 };
 use anyhow::{Context, bail};
 use sheaf_config::{Config, HookTransition, OutputKind, SourceKind, TransportKind};
+use sheaf_key::RunKey;
 use sheaf_node::{Clock, RunControls};
 use sheaf_telemetry::{codes, log_as};
-use sheaf_wire::{RunNumber, SourceId};
+use sheaf_wire::{NodeId, RunNumber, SourceId, Timestamp};
 use std::collections::BTreeSet;
+use std::net::TcpListener;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Makes runs until their number is reached or a signal ends them, and prints the summary of each.
 pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
@@ -124,6 +130,17 @@ fn configuration(arguments: &RunArguments) -> anyhow::Result<Config> {
     Ok(config)
 }
 
+/// What a run needs before it starts.
+struct Prepared {
+    scratch: Scratch,
+    /// The hosts of the nodes that agents start.
+    hosts: Option<Hosts>,
+    /// The sockets of the nodes of this host, if there are such hosts.
+    listeners: Option<Vec<(NodeId, Option<TcpListener>)>>,
+    /// Digits of the key by which processes of nodes know each other, where the configuration names none.
+    key: Option<String>,
+}
+
 /// Settings that all runs share.
 struct Runs<'a> {
     arguments: &'a RunArguments,
@@ -172,12 +189,17 @@ impl Runs<'_> {
         let path = directory.as_ref().map(|directory| directory.path.clone());
         let hooks = Arc::new(hooks.of_run(self.hooked(run, path.as_deref()), self.page.cloned()));
         // Hooks are last: nothing else keeps the run from starting after them.
-        let prepared = self.prepare(&mut plan, directory.as_mut()).and_then(|scratch| {
-            hooks.before_start(self.steering)?;
-            Ok(scratch)
+        let prepared = self.prepare(&mut plan, directory.as_mut(), created).and_then(|prepared| {
+            match hooks.before_start(self.steering) {
+                Ok(()) => Ok(prepared),
+                Err(error) => {
+                    prepared.hosts.map(Hosts::abandon);
+                    Err(error)
+                }
+            }
         });
-        let scratch = match prepared {
-            Ok(scratch) => scratch,
+        let prepared = match prepared {
+            Ok(prepared) => prepared,
             Err(error) => {
                 if let Some(directory) = directory {
                     directory.abandon();
@@ -191,7 +213,7 @@ impl Runs<'_> {
         {
             log_as!(CONTROL_NOT_RECORDED; "{}; hooks after the end are not called if this process dies", crate::describe(&error));
         }
-        let made = self.conduct(Arc::new(plan), directory, &scratch, &hooks, (clock, before));
+        let made = self.conduct(Arc::new(plan), directory, prepared, &hooks, (clock, before));
         hooks.after_stop(made.as_ref().err());
         launch.inspect(LaunchDirectory::forget_hooks);
         made.map(|verdict| (run, verdict))
@@ -202,11 +224,12 @@ impl Runs<'_> {
         &self,
         plan: Arc<Plan>,
         mut directory: Option<RunDirectory>,
-        scratch: &Scratch,
+        Prepared { scratch, hosts, listeners, key }: Prepared,
         hooks: &Arc<RunHooks>,
         (clock, before): (Clock, f64),
     ) -> anyhow::Result<Verdict> {
         let run = plan.config.run.number;
+        let has_processes = self.has_processes(&plan);
         if let Some(directory) = &mut directory {
             directory.note_hooks(hooks.take_records())?;
         }
@@ -227,8 +250,15 @@ impl Runs<'_> {
         }
         let _after_start = hooks.watch_start(self.page)?;
         let before_stop = hooks.guard_stop(self.steering)?;
-        let mut outcome = if self.arguments.processes {
-            processes::run(&plan, directory.as_ref(), scratch, stop, view)?
+        let mut outcome = if has_processes {
+            let places = Places {
+                directory: directory.as_ref(),
+                scratch: &scratch,
+                hosts: hosts.as_ref(),
+                listeners: listeners.map(Mutex::new),
+                key: key.as_deref(),
+            };
+            processes::run(&plan, &places, stop, view)?
         } else {
             in_process(&plan, path, stop.clone(), view, clock)?
         };
@@ -240,8 +270,8 @@ impl Runs<'_> {
         let no_room = watch.end().map(|why| EarlyEnd::new("disk_space", why));
         outcome.summary.ended_early = no_room.or(outcome.summary.ended_early);
         // The processor time of this run is that of the process minus the time of earlier runs.
-        outcome.summary.cpu_seconds -= if self.arguments.processes { 0.0 } else { before };
-        self.close(directory, outcome, &plan, hooks, clock)
+        outcome.summary.cpu_seconds -= if has_processes { 0.0 } else { before };
+        self.close((directory, hosts), outcome, &plan, hooks, clock)
     }
 
     /// Returns the description of the run in the input of hooks.
@@ -267,22 +297,63 @@ impl Runs<'_> {
         }
     }
 
-    /// Copies the code that the run loads, and checks that it can be loaded.
-    fn prepare(&self, plan: &mut Plan, directory: Option<&mut RunDirectory>) -> anyhow::Result<Scratch> {
+    /// Returns whether each role of this host runs in a process of its own.
+    fn has_processes(&self, plan: &Plan) -> bool {
+        self.arguments.processes || plan.has_agents()
+    }
+
+    /// Copies the code that the run loads, checks that it can be loaded, and has agents prepare the nodes of their hosts.
+    fn prepare(
+        &self,
+        plan: &mut Plan,
+        directory: Option<&mut RunDirectory>,
+        created: Timestamp,
+    ) -> anyhow::Result<Prepared> {
         let scratch = Scratch::new(directory.as_deref())?;
-        let (code, records) = Code::take(&plan.config, &scratch.path)?;
+        let loading = code::of_roles(&plan.config, |role| plan.has_here(role));
+        let (code, mut records) = Code::take(&loading, &scratch.path)?;
         plan.code = code;
-        rehearsal::rehearse(&plan.loading(), plan.config.run.number)?;
+        rehearsal::rehearse(&plan.code.in_place(&loading), plan.config.run.number)?;
         code::report(&records);
+        let listeners = plan.has_agents().then(|| processes::configured_listeners(plan)).transpose()?;
+        let has_own_key = plan.config.transport.key_file.is_none() && self.has_processes(plan);
+        let key = has_own_key.then(RunKey::make_digits).transpose()?.map(|(_, digits)| digits);
+        let hosts = plan.has_agents().then(|| self.call_agents(plan, key.clone(), created)).transpose()?;
+        if let Some(hosts) = &hosts {
+            let compared = hosts.compare_code(&records);
+            if let Err(error) = compared {
+                hosts.put_away();
+                return Err(error);
+            }
+            records.extend(hosts.code_besides(&records));
+        }
         if let Some(directory) = directory.filter(|_| !records.is_empty()) {
             directory.note_code(records)?;
         }
-        Ok(scratch)
+        Ok(Prepared { scratch, hosts, listeners, key })
+    }
+
+    /// Has agents prepare the nodes of their hosts.
+    fn call_agents(&self, plan: &Plan, key: Option<String>, created: Timestamp) -> anyhow::Result<Hosts> {
+        let run = HostRun {
+            software: SOFTWARE.to_owned(),
+            number: plan.config.run.number.0,
+            created_ns: created.0,
+            host: next::host(),
+            process: std::process::id(),
+            configuration: plan.effective_configuration(),
+            nodes: Vec::new(),
+            key,
+            metrics: self.page.is_some(),
+            is_steered: self.controls.is_some(),
+            is_back: false,
+        };
+        Hosts::prepare(plan, &run, &remote::tell(self.page))
     }
 
     fn close(
         &self,
-        directory: Option<RunDirectory>,
+        (directory, hosts): (Option<RunDirectory>, Option<Hosts>),
         outcome: Outcome,
         plan: &Plan,
         hooks: &RunHooks,
@@ -298,8 +369,16 @@ impl Runs<'_> {
             page.note_end(&end, summary.triggers());
         }
         hooks.note_end(&end, &summary);
-        let close =
-            |directory: RunDirectory| directory.close(&stored, (summary.ledger_json(), end), clock.now());
+        let close = || match (directory, hosts) {
+            (Some(directory), hosts) => {
+                directory.close(&stored, (summary.ledger_json(), end), clock.now(), (hosts, plan))
+            }
+            (None, Some(hosts)) => {
+                hosts.abandon();
+                Ok(())
+            }
+            (None, None) => Ok(()),
+        };
         let text = summary.to_string();
         if let Some(kept) = headline(text.lines()) {
             console::note(&codes::RUN_ENDED, &format!("run {} has ended: {kept}", plan.config.run.number));
@@ -307,7 +386,7 @@ impl Runs<'_> {
         // Messages are in front of the books on a terminal.
         console::flush();
         // The books come first: they are printed also where the disk takes nothing more.
-        let closed = directory.map_or(Ok(()), close);
+        let closed = close();
         match (self.arguments.json, self.several) {
             (true, false) => crate::print::print_json(&summary)?,
             (true, true) => crate::print::print_json_line(&summary)?,

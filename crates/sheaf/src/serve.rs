@@ -48,6 +48,9 @@ pub(crate) struct ServeArguments {
     /// Run each role in its own process, over TCP on loopback or through shared memory.
     #[arg(long)]
     processes: bool,
+    /// Run all nodes on this host, also those that agents start on other hosts.
+    #[arg(long)]
+    local: bool,
     /// Loopback address of the page [default: `monitor.listen` of the configuration; without one, 127.0.0.1:7070, or another port if that
     /// one is taken].
     #[arg(long, value_name = "HOST:PORT")]
@@ -62,7 +65,7 @@ pub(crate) struct ServeArguments {
 
 pub(crate) fn command(arguments: &ServeArguments, console: &Console) -> anyhow::Result<Verdict> {
     let config = match &arguments.config {
-        Some(path) => Config::load(path)?,
+        Some(path) => Config::load_with(path, |config| launch::apply_place(config, arguments.local))?,
         None => Config::default(),
     };
     console.keep_log("controller", arguments.log.unwrap_or(config.log.format))?;
@@ -97,6 +100,7 @@ pub(crate) fn command(arguments: &ServeArguments, console: &Console) -> anyhow::
     let launcher = Launcher {
         config: arguments.config.clone(),
         processes: arguments.processes,
+        local: arguments.local,
         log: arguments.log,
         log_bytes: config.log.max.0,
         directory: directory.clone(),

@@ -56,6 +56,12 @@ pub struct Manifest {
     pub ledger: serde_json::Value,
     /// The text of the configuration that made the run.
     pub configuration: String,
+    /// The hosts on which parts of the run are, if it is spread over several. The first is that of the ledger.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostRecord>,
+    /// Which of these hosts, from 0, has the part that this manifest was written for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<usize>,
     /// The libraries and scripts that the run loaded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub code: Vec<CodeRecord>,
@@ -68,6 +74,21 @@ pub struct Manifest {
     /// The hooks that were called for the run, in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookRecord>,
+}
+
+/// A host on which a part of a run is: the files of some of its nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostRecord {
+    /// Its name.
+    pub host: String,
+    /// Address of the agent that has started the nodes; `None` on the host where the run was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Directory of the part there.
+    pub directory: PathBuf,
+    /// The nodes whose files are there.
+    #[serde(with = "nodes")]
+    pub nodes: Vec<NodeId>,
 }
 
 /// The file of histograms in the directory of a run.
@@ -233,6 +254,8 @@ impl Manifest {
             removed_objects: Vec::new(),
             ledger: serde_json::Value::Null,
             configuration: configuration.to_owned(),
+            hosts: Vec::new(),
+            part: None,
             code: Vec::new(),
             histograms: None,
             sequence: None,
@@ -301,6 +324,24 @@ impl Manifest {
         let path = directory.join(MANIFEST_NAME);
         let written = self.to_file().and_then(|text| write_whole(&path, &text));
         written.map_err(|error| ManifestError::Write { path, error })
+    }
+
+    /// Takes over the files of another part of the run, and the sessions that only that part knows.
+    pub fn take_part(&mut self, part: Self) {
+        let unknown = part.sessions.into_iter().filter(|record| {
+            !self.sessions.iter().any(|known| (known.node, known.session) == (record.node, record.session))
+        });
+        let unknown: Vec<_> = unknown.collect();
+        self.sessions.extend(unknown);
+        self.sessions.sort_by_key(|record| (record.node, record.session));
+        self.files.extend(part.files);
+    }
+
+    /// Returns the host that has the files of a node, if they are in another part of the run than this one.
+    #[must_use]
+    pub fn elsewhere(&self, node: NodeId) -> Option<&HostRecord> {
+        let (place, host) = self.hosts.iter().enumerate().find(|(_, host)| host.nodes.contains(&node))?;
+        (self.part.is_some_and(|part| part != place)).then_some(host)
     }
 
     /// Returns the record of a session.
@@ -374,6 +415,22 @@ mod node {
         let name = String::deserialize(from)?;
         parse_node(&name)
             .ok_or_else(|| D::Error::custom(format_args!("`{name}` is not a node, such as `bu0`")))
+    }
+}
+
+mod nodes {
+    use super::{Deserialize, Deserializer, NodeId, Serializer, parse_node};
+    use serde::de::Error as _;
+
+    pub(super) fn serialize<S: Serializer>(nodes: &[NodeId], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(nodes.iter().map(ToString::to_string))
+    }
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<NodeId>, D::Error> {
+        let parse = |name: String| {
+            parse_node(&name)
+                .ok_or_else(|| D::Error::custom(format_args!("`{name}` is not a node, such as `bu0`")))
+        };
+        Vec::<String>::deserialize(from)?.into_iter().map(parse).collect()
     }
 }
 

@@ -8,7 +8,7 @@ use super::scan::Scan;
 use super::{bounds, configured};
 use crate::page::View;
 use crate::plan::Plan;
-use crate::processes;
+use crate::processes::{self, Places};
 use crate::run::in_process;
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::summary::{Summary, cpu_seconds};
@@ -18,6 +18,7 @@ use serde_json::{Map, json};
 use sheaf_bench::payload::Use;
 use sheaf_bench::transport::Transport;
 use sheaf_config::{Config, Content, OutputKind, SizeModel, TransportKind, TriggerMode};
+use sheaf_key::RunKey;
 use sheaf_node::Clock;
 use sheaf_wire::{ByteCount, Nanos};
 use std::sync::Arc;
@@ -260,7 +261,16 @@ pub(super) fn run_once(
     let before = cpu_seconds();
     let outcome = if in_processes {
         let scratch = Scratch::new(directory.as_ref())?;
-        processes::run(&plan, directory.as_ref(), &scratch, scan.stop, view)?
+        let has_key_file = plan.config.transport.key_file.is_some();
+        let key = (!has_key_file).then(RunKey::make_digits).transpose()?.map(|(_, digits)| digits);
+        let places = Places {
+            directory: directory.as_ref(),
+            scratch: &scratch,
+            hosts: None,
+            listeners: None,
+            key: key.as_deref(),
+        };
+        processes::run(&plan, &places, scan.stop, view)?
     } else {
         in_process(&plan, None, scan.stop.clone(), view, clock)?
     };

@@ -8,7 +8,7 @@ use crate::run_directory::{HostPart, Scratch};
 use crate::{SOFTWARE, files, network, next, placement, programs, rehearsal, space, supervisor, tracing};
 use anyhow::{Context as _, bail};
 use sheaf_config::{Config, NodeConfig};
-use sheaf_wire::{Role, RunNumber, Timestamp};
+use sheaf_wire::{Role, RunNumber};
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -49,7 +49,7 @@ pub(super) fn prepare(run: &HostRun) -> anyhow::Result<Prepared> {
     supervisor::check(&plan)?;
     space::check(&plan.config)?;
     let nodes = listeners(&plan)?;
-    let part = HostPart::create(&plan.config, &plan.here, Timestamp(run.created_ns), run.is_back)?;
+    let part = HostPart::create(&plan.config, &plan.here, run)?;
     match furnish(run, &mut plan, &part) {
         Ok((scratch, launch, ready)) => Ok(Prepared { plan, part, launch, nodes, ready, scratch }),
         Err(error) => {

@@ -53,7 +53,8 @@ struct State {
     nodes: BTreeMap<String, RemoteNode>,
     ready: Option<HostReady>,
     no_space: Option<String>,
-    closed: Option<Result<(), String>>,
+    /// The manifest of its part of the run, once that is closed.
+    closed: Option<Result<Option<String>, String>>,
     /// Whether the host is let go when it is lost: the run is over.
     is_ending: bool,
 }
@@ -192,8 +193,8 @@ impl Host {
         self.order(&HostOrder::Close(manifest.to_owned()));
     }
 
-    /// Returns whether its part of the run is closed, once that is known.
-    pub(super) fn closed(&self) -> Option<Result<(), String>> {
+    /// Returns the manifest of its part of the run, if it has one of its own, once that is closed.
+    pub(super) fn closed(&self) -> Option<Result<Option<String>, String>> {
         let state = self.state();
         match (&state.closed, &state.phase) {
             (None, Phase::Lost(why)) => Some(Err(why.clone())),
@@ -258,8 +259,18 @@ impl Host {
         self.changed.notify_all();
     }
 
+    /// Lets go what takes the records of a node, or of all: it keeps others waiting for more.
+    pub(super) fn end_records(&self, node: Option<&str>) {
+        let mut takers = self.takers.lock().unwrap_or_else(PoisonError::into_inner);
+        match node {
+            Some(node) => drop(takers.remove(node)),
+            None => takers.clear(),
+        }
+    }
+
     /// Notes that the nodes of the host have ended, all in the same way.
     fn lose(&self, why: &str) {
+        self.end_records(None);
         let mut state = self.state();
         if state.phase == Phase::Ready && !state.is_ending {
             log_as!(AGENT_LOST, peer = self.agent; "the nodes of the agent {} are given up: {why}", self.agent);
@@ -318,6 +329,7 @@ impl Host {
                 self.with_node(&node, |node| node.handles_signals = true);
             }
             HostReport::Ended { node, end, text } => {
+                self.end_records(Some(&node));
                 self.with_node(&node, |node| node.end = Some((end, text)));
             }
             HostReport::Lives(lives) => {
@@ -344,7 +356,7 @@ impl Host {
                 state.phase = Phase::Refused(why);
             }
             HostReport::NoSpace(why) => state.no_space = Some(why),
-            HostReport::Closed => state.closed = Some(Ok(())),
+            HostReport::Closed(part) => state.closed = Some(Ok(part)),
             HostReport::NotClosed(why) => state.closed = Some(Err(why)),
             _ => {}
         }
@@ -356,8 +368,10 @@ impl Host {
             let mut state = self.state();
             state.phase = Phase::Ready;
             state.ready = Some(ready);
-            let awaited = state.nodes.iter_mut().filter(|(_, node)| std::mem::take(&mut node.is_awaited));
-            awaited.map(|(name, _)| name.clone()).collect()
+            let take = |(name, node): (&String, &mut RemoteNode)| {
+                std::mem::take(&mut node.is_awaited).then(|| name.clone())
+            };
+            state.nodes.iter_mut().filter_map(take).collect()
         };
         for node in awaited {
             self.order(&HostOrder::Start { node });

@@ -1,6 +1,6 @@
 //! The process of a node on another host.
 
-use super::host::{Host, Phase};
+use super::host::{Host, RemoteNode};
 use crate::host_message::HostOrder;
 use crate::node_process::{Life, NodeProcess, ProcessEnd, TakeRecord};
 use crate::steered::RemoteLine;
@@ -36,14 +36,18 @@ impl RemoteProcess {
     /// Ends a process that was not started, because its host was not ready. Returns whether it was so.
     fn is_called_off(&self, status: &str) -> bool {
         let end = ProcessEnd { status: status.to_owned(), is_success: false, has_died: true };
-        let call_off = |node: &mut super::host::RemoteNode| {
+        let call_off = |node: &mut RemoteNode| {
             let was_awaited = std::mem::take(&mut node.is_awaited);
             if was_awaited {
                 node.end = Some((end, String::new()));
             }
             was_awaited
         };
-        self.host.with_node(&self.node, call_off).unwrap_or(false)
+        let is_called_off = self.host.with_node(&self.node, call_off).unwrap_or(false);
+        if is_called_off {
+            self.host.end_records(Some(&self.node));
+        }
+        is_called_off
     }
 }
 
@@ -71,6 +75,9 @@ impl NodeProcess for RemoteProcess {
             return Ok(Some(end));
         }
         let is_given_up = self.killed.is_some_and(|at| at.elapsed() > LAST_WAIT);
+        if is_given_up {
+            self.host.end_records(Some(&self.node));
+        }
         Ok(is_given_up.then(|| ProcessEnd {
             status: format!("the agent {} does not report its end", self.host.agent),
             is_success: false,
@@ -95,7 +102,7 @@ impl NodeProcess for RemoteProcess {
     }
 
     fn text(&mut self) -> anyhow::Result<String> {
-        let text = |node: &mut super::host::RemoteNode| node.end.as_ref().map(|(_, text)| text.clone());
+        let text = |node: &mut RemoteNode| node.end.as_ref().map(|(_, text)| text.clone());
         Ok(self.host.with_node(&self.node, text).flatten().unwrap_or_default())
     }
 

@@ -28,7 +28,7 @@ pub(crate) fn remove() -> Option<PathBuf> {
     for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let is_door = Path::new(&name).extension().is_some_and(|end| DOORS.iter().any(|door| end == *door));
-        if is_door || name == super::RESERVE_NAME || name == LOCK_NAME {
+        if is_door || name == super::reserve::RESERVE_NAME || name == LOCK_NAME {
             // The process is about to exit, so a failure cannot be reported.
             let _ = fs::remove_file(entry.path());
         }

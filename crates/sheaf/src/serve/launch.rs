@@ -38,6 +38,8 @@ const ORPHANS: Duration = Duration::from_secs(20);
 pub(super) struct Launcher {
     pub(super) config: Option<PathBuf>,
     pub(super) processes: bool,
+    /// Whether nodes run on this host that have agents.
+    pub(super) local: bool,
     pub(super) log: Option<LogFormat>,
     /// Upper limit of what the controller adds to the log of a run.
     pub(super) log_bytes: u64,
@@ -64,6 +66,9 @@ impl Launcher {
         command.arg("run").args(&self.config).arg("--controlled").arg(directory.path());
         if self.processes {
             command.arg("--processes");
+        }
+        if self.local {
+            command.arg("--local");
         }
         if let Some(format) = self.log {
             command.arg("--log").arg(format.to_string());
@@ -99,7 +104,7 @@ impl Launcher {
     /// Returns the configuration, as the next run would read it.
     pub(super) fn read_config(&self) -> anyhow::Result<Config> {
         Ok(match &self.config {
-            Some(path) => Config::load(path)?,
+            Some(path) => Config::load_with(path, |config| apply_place(config, self.local))?,
             None => Config::default(),
         })
     }
@@ -114,6 +119,7 @@ impl Launcher {
         let arguments = |settings: &[Setting]| RunArguments {
             config: self.config.clone(),
             processes: self.processes,
+            local: self.local,
             control: ControlledArguments {
                 controlled: Some(self.directory.path().to_owned()),
                 set: settings.to_vec(),
@@ -164,6 +170,13 @@ impl Launcher {
         if let Some(process) = self.directory.launch(launch).process() {
             process.kill_session();
         }
+    }
+}
+
+/// Has all nodes run on this host if that is wanted.
+pub(super) fn apply_place(config: &mut Config, local: bool) {
+    if local {
+        config.without_agents();
     }
 }
 
