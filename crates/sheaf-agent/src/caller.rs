@@ -126,7 +126,9 @@ impl Caller {
 }
 
 fn another_key() -> Over {
-    Over::Refused("it has another key: give both the same file, `agents.key_file` and `sheaf agent --key`".into())
+    Over::Refused(
+        "it has another key: give both the same file, `agents.key_file` and `sheaf agent --key`".into(),
+    )
 }
 
 /// Connects to the first address of a name that answers.

@@ -271,7 +271,8 @@ fn an_end_that_does_not_read_holds_up_the_other_within_the_room() {
 #[test]
 fn strangers_do_not_keep_a_caller_out() {
     let door = door();
-    let mut silent: Vec<_> = (0..200).map(|_| TcpStream::connect(door.address()).expect("it listens")).collect();
+    let mut silent: Vec<_> =
+        (0..200).map(|_| TcpStream::connect(door.address()).expect("it listens")).collect();
     let mut loud = TcpStream::connect(door.address()).expect("it listens");
     loud.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("it is written");
     let mut answer = Vec::new();

@@ -59,7 +59,9 @@ mod tests {
         let text = text.replacen("[[node]]", "[readout]\ncount = 1\n[builder]\ncount = 1\n[[node]]", 1);
         match Config::parse(&text, "test") {
             Ok(_) => Vec::new(),
-            Err(errors) => errors.errors().iter().map(|error| format!("{}: {}", error.key, error.found)).collect(),
+            Err(errors) => {
+                errors.errors().iter().map(|error| format!("{}: {}", error.key, error.found)).collect()
+            }
         }
     }
 

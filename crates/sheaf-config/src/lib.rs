@@ -92,11 +92,11 @@ pub use run_table::RunTable;
 #[doc(hidden)]
 pub use run_table::fuzz_run_table;
 pub use settings::{
-    Access, Affinity, Agents, BuildBy, Builder, Building, CardClock, Check, CheckField, Congestion, Consumers,
-    Content, Control, Counted, Described, Emulated, EthernetBackend, Feed, Filter, FilterKind, FramePacing,
-    FreeRunning, FrontEnd, HitDecoder, HitTimes, Hits, Hook, HookTransition, Incomplete, IncompletePolicy,
-    Lab, LabHead, LabPlacement, LibfabricProvider, Log, LogFormat, LossAction, Manager, Measure,
-    MemoryPolicy, Monitor, Node, ObjectCheck, ObjectStore, Output, OutputCompression, OutputFormat,
+    Access, Affinity, Agents, BuildBy, Builder, Building, CardClock, Check, CheckField, Congestion,
+    Consumers, Content, Control, Counted, Described, Emulated, EthernetBackend, Feed, Filter, FilterKind,
+    FramePacing, FreeRunning, FrontEnd, HitDecoder, HitTimes, Hits, Hook, HookTransition, Incomplete,
+    IncompletePolicy, Lab, LabHead, LabPlacement, LibfabricProvider, Log, LogFormat, LossAction, Manager,
+    Measure, MemoryPolicy, Monitor, Node, ObjectCheck, ObjectStore, Output, OutputCompression, OutputFormat,
     OutputKind, Pacing, PacketProtocol, Preprocessing, Program, Protocol, Readout, Replay, Requirement,
     Restart, Run, Shaping, ShapingPolicy, ShiftAction, SizeModel, Source, SourceCommand, SourceGroup,
     SourceKind, SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed, Tls, Trace, Transport,

@@ -20,7 +20,7 @@ use crate::storing::{Settled, Storing};
 use crate::telemetry::{BuilderSeries, Telemetry};
 use crate::traces::BuilderTrace;
 use crate::vigil::{LINGER, Vigil};
-use crate::worker::{Agent, NodeError, Progress};
+use crate::worker::{NodeDriver, NodeError, Progress};
 use bytes::Bytes;
 use pipeline::{EventPipeline, Fate, Outlet};
 use sheaf_protocol::builder::{BuilderEvent, BuilderUnit, Built, Decision};
@@ -440,7 +440,7 @@ impl BuilderNode {
     }
 }
 
-impl Agent for BuilderNode {
+impl NodeDriver for BuilderNode {
     fn node(&self) -> NodeId {
         self.role.identity().node
     }

@@ -1,4 +1,4 @@
-//! The time that agents and roles see, and the processor time of a thread.
+//! The time that drivers and roles see, and the processor time of a thread.
 
 use rustix::time::ClockId;
 pub use sheaf_transport::Clock;

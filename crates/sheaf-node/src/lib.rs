@@ -1,19 +1,19 @@
 //! Drives the roles of the protocol on real threads.
 //!
 //! A node is a role, the endpoint of a transport, and the environment of the role: sources for a readout unit, a filter
-//! and a sink for a builder, triggers and the end of the run for the event manager. Each is an [`Agent`] with a duty
-//! cycle: take what has arrived, let the role work, send its messages. A [`worker`] runs one or more agents on one
+//! and a sink for a builder, triggers and the end of the run for the event manager. Each is a [`NodeDriver`] with a duty
+//! cycle: take what has arrived, let the role work, send its messages. A [`worker`] runs one or more drivers on one
 //! thread and sleeps when none has anything to do.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`clock`] | the time of agents and roles |
+//! | [`clock`] | the time of drivers and roles |
 //! | [`worker`] | the duty cycle, spinning and sleeping |
 //! | [`outbox`] | converts the role's messages to frames, and keeps those that a full link did not take |
 //! | [`sources`] | sources of a readout unit in the memory that its transport sends from |
 //! | [`polled`] | sources of a library, which the thread of the readout unit polls |
 //! | [`polled_trigger`] | triggers of a library, which a thread of their process polls |
-//! | [`readout`], [`builder`], [`manager`] | the three agents |
+//! | [`readout`], [`builder`], [`manager`] | the three drivers |
 //! | [`programs`] | programs of the user that feed sources: started, watched and ended |
 //! | [`restarts`] | whether and when a process that died is started again |
 //! | [`preprocessing`] | workers that process fragments before they leave a readout unit |
@@ -93,4 +93,4 @@ pub mod worker;
 
 pub use clock::Clock;
 pub use controls::{ExcludedSources, RunControls};
-pub use worker::{Agent, NodeError, Progress};
+pub use worker::{NodeDriver, NodeError, Progress};

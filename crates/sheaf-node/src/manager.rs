@@ -11,7 +11,7 @@ use crate::telemetry::{ManagerFigures, ManagerSeries, Telemetry};
 use crate::traces::{ManagerTrace, Tracing};
 use crate::trigger::{TriggerClock, TriggerRate};
 use crate::trigger_input::TriggerInput;
-use crate::worker::{Agent, NodeError, Progress, list, word};
+use crate::worker::{NodeDriver, NodeError, Progress, list, word};
 use bytes::Bytes;
 use sheaf_protocol::manager::{EventManager, ManagerEvent};
 use sheaf_protocol::numbering::Shift;
@@ -418,7 +418,7 @@ impl ManagerNode {
     }
 }
 
-impl Agent for ManagerNode {
+impl NodeDriver for ManagerNode {
     fn node(&self) -> NodeId {
         NodeId::MANAGER
     }

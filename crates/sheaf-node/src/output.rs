@@ -7,7 +7,7 @@ use crate::storing::{Settled, Storing};
 use crate::telemetry::{BufferLimits, OutputFigures, OutputSeries, Telemetry};
 use crate::traces::{OutputTrace, Tracing};
 use crate::vigil::{LINGER, Vigil};
-use crate::worker::{Agent, NodeError, Progress};
+use crate::worker::{NodeDriver, NodeError, Progress};
 use bytes::Bytes;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::output::{OutputEvent, OutputUnit, Ticket};
@@ -149,7 +149,7 @@ impl OutputNode {
     }
 }
 
-impl Agent for OutputNode {
+impl NodeDriver for OutputNode {
     fn node(&self) -> NodeId {
         self.role.identity().node
     }

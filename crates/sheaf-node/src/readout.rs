@@ -9,7 +9,7 @@ use crate::stall::StallFree;
 use crate::telemetry::{BufferLimits, ReadoutSeries, SourceFigures, SourceWatch, Telemetry};
 use crate::traces::{ReadoutTrace, Tracing};
 use crate::vigil::{LINGER, Vigil};
-use crate::worker::{Agent, NodeError, Progress};
+use crate::worker::{NodeDriver, NodeError, Progress};
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::readout::{ReadoutEvent, ReadoutUnit, WindowOrder};
 use sheaf_shaping::ShaperConfig;
@@ -437,7 +437,7 @@ impl Input {
     }
 }
 
-impl Agent for ReadoutNode {
+impl NodeDriver for ReadoutNode {
     fn node(&self) -> NodeId {
         self.role.identity().node
     }

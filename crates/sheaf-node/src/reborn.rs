@@ -1,18 +1,18 @@
 //! A builder that begins a new life when the event manager has given it up.
 
-use crate::worker::{Agent, NodeError, Progress};
+use crate::worker::{NodeDriver, NodeError, Progress};
 use sheaf_telemetry::log_as;
 use sheaf_wire::{Nanos, NodeId, Timestamp};
 
 /// Makes the next life of a node, with a session of its own.
-pub type NextLife = Box<dyn FnMut() -> Result<Box<dyn Agent>, NodeError> + Send>;
+pub type NextLife = Box<dyn FnMut() -> Result<Box<dyn NodeDriver>, NodeError> + Send>;
 
 /// A node that starts anew with a new session after it was fenced, like a process that is restarted. What it had and
 /// did not report is built elsewhere, and it takes part in the run as before.
 pub struct Reborn {
     node: NodeId,
     /// `None` after a life that could not begin.
-    life: Option<Box<dyn Agent>>,
+    life: Option<Box<dyn NodeDriver>>,
     next: NextLife,
     ended: Option<Result<(), NodeError>>,
 }
@@ -28,7 +28,7 @@ impl Reborn {
     }
 }
 
-impl Agent for Reborn {
+impl NodeDriver for Reborn {
     fn node(&self) -> NodeId {
         self.node
     }
@@ -70,7 +70,7 @@ impl Agent for Reborn {
     }
 
     fn finish(&mut self) -> Result<(), NodeError> {
-        let leaves = |mut life: Box<dyn Agent>| life.finish();
+        let leaves = |mut life: Box<dyn NodeDriver>| life.finish();
         self.ended.take().or_else(|| self.life.take().map(leaves)).unwrap_or(Ok(()))
     }
 }

@@ -1,4 +1,4 @@
-//! A thread that runs agents.
+//! A thread that runs drivers.
 
 use crate::sink::SinkError;
 use crate::{Clock, telemetry};
@@ -24,14 +24,14 @@ const FEWEST_IDLE_ROUNDS: u32 = 2;
 pub(crate) const LONGEST_SLEEP: Nanos = Nanos::from_millis(50);
 
 /// Something with a duty cycle.
-pub trait Agent: Send {
+pub trait NodeDriver: Send {
     /// The node that this is.
     fn node(&self) -> NodeId;
 
     /// Runs one round: take what has arrived, work, send. Never blocks.
     fn work(&mut self, now: Timestamp) -> Progress;
 
-    /// Sleeps until there may be something to do, at most for `timeout`. Agents on one thread share a doorbell, so that
+    /// Sleeps until there may be something to do, at most for `timeout`. Drivers on one thread share a doorbell, so that
     /// waiting on one waits for all.
     fn wait(&mut self, timeout: Nanos);
 
@@ -174,8 +174,8 @@ pub fn end_sleeps_in_time() {
     }
 }
 
-/// Runs agents until all have finished. Returns their errors, node by node.
-pub fn run(mut agents: Vec<Box<dyn Agent>>, clock: Clock) -> Vec<NodeError> {
+/// Runs drivers until all have finished. Returns their errors, node by node.
+pub fn run(mut drivers: Vec<Box<dyn NodeDriver>>, clock: Clock) -> Vec<NodeError> {
     end_sleeps_in_time();
     let mut errors = Vec::new();
     let mut rhythm = Rhythm::default();
@@ -183,15 +183,15 @@ pub fn run(mut agents: Vec<Box<dyn Agent>>, clock: Clock) -> Vec<NodeError> {
     let mut idle_rounds = 0;
     let mut idle_since = woke_at;
     let mut publish_at = woke_at;
-    while !agents.is_empty() {
+    while !drivers.is_empty() {
         let now = clock.now();
         if now >= publish_at {
-            agents.iter_mut().for_each(|agent| agent.publish(now));
+            drivers.iter_mut().for_each(|driver| driver.publish(now));
             publish_at = now + telemetry::PERIOD;
         }
         let mut busy = false;
         let mut until = now + LONGEST_SLEEP;
-        agents.retain_mut(|agent| match agent.work(now) {
+        drivers.retain_mut(|driver| match driver.work(now) {
             Progress::Busy => {
                 busy = true;
                 true
@@ -201,7 +201,7 @@ pub fn run(mut agents: Vec<Box<dyn Agent>>, clock: Clock) -> Vec<NodeError> {
                 true
             }
             Progress::Finished => {
-                errors.extend(agent.finish().err());
+                errors.extend(driver.finish().err());
                 false
             }
         });
@@ -216,10 +216,10 @@ pub fn run(mut agents: Vec<Box<dyn Agent>>, clock: Clock) -> Vec<NodeError> {
         let is_spun = rhythm.is_calm() || now.since(idle_since) >= SPIN;
         if idle_rounds > FEWEST_IDLE_ROUNDS
             && is_spun
-            && let Some(agent) = agents.first_mut()
+            && let Some(driver) = drivers.first_mut()
         {
             let lies_down_at = clock.now();
-            agent.wait(until.since(lies_down_at));
+            driver.wait(until.since(lies_down_at));
             let woken_at = clock.now();
             rhythm.note(idle_since.since(woke_at), woken_at.since(lies_down_at));
             woke_at = woken_at;

@@ -3,6 +3,7 @@
 
 mod events;
 mod ledger;
+mod parts;
 mod streams;
 
 use crate::content_error::ContentError;
@@ -54,6 +55,9 @@ pub struct VerifyReport {
     pub files_open: u64,
     /// Events that do not count, because the builder that wrote them died before it reported them.
     pub events_void: u64,
+    /// The parts of a run on other hosts whose files are not in this directory; their events are in no other count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<PartReport>,
     /// The smallest and the largest event id.
     pub ids: Option<IdRange>,
     /// Number of ids between these that do not occur.
@@ -115,6 +119,19 @@ pub struct FileReport {
     pub items: u64,
     /// Whether it has its index and footer, or its trailer.
     pub finished: bool,
+}
+
+/// A part of a run whose files are on another host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PartReport {
+    /// The host.
+    pub host: String,
+    /// Directory of the part there.
+    pub directory: PathBuf,
+    /// Nodes that wrote the files.
+    pub nodes: Vec<String>,
+    /// Their events that count.
+    pub events: u64,
 }
 
 /// Number of times that a source is missing for one reason.
@@ -180,6 +197,7 @@ impl VerifyReport {
             streams: Vec::new(),
             files_open: 0,
             events_void: 0,
+            elsewhere: Vec::new(),
             ids: None,
             ids_absent: 0,
             gaps: Vec::new(),

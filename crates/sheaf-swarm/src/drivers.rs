@@ -1,4 +1,4 @@
-//! The real drivers of `sheaf-node` in a simulated world: the same agents that run on threads, with a simulated clock,
+//! The real drivers of `sheaf-node` in a simulated world: the same drivers that run on threads, with a simulated clock,
 //! simulated links, sources, filters and disks, and processes that are frozen, starved, killed and restarted, all from one
 //! seed.
 //!
@@ -11,7 +11,7 @@
 //! | `order` | detection of frames that are sent out of order, or lost without being counted |
 //! | `supervision` | a trigger supervisor and its connection |
 //! | `workers` | workers of farms, whose verdicts take simulated time |
-//! | `assembly` | agents, assembled as the command does |
+//! | `assembly` | drivers, assembled as the command does |
 //! | `world` | scheduling of nodes, the duration of their rounds, and faults |
 //! | `check` | invariants at the end; `causes`: losses that the injected faults explain |
 //!

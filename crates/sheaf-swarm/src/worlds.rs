@@ -58,7 +58,7 @@ fn is_good(outcomes: &[(u64, Outcome)], count: u64) -> bool {
     outcomes.iter().all(|(_, outcome)| outcome.is_ok()) && outcomes.len() as u64 == count
 }
 
-/// An agent that panicked is a failure like any other.
+/// A driver that panicked is a failure like any other.
 fn run_one(family: Family, seed: u64, with_log: bool) -> Outcome {
     let options = DriverOptions::random(family, seed);
     if with_log {
@@ -67,7 +67,7 @@ fn run_one(family: Family, seed: u64, with_log: bool) -> Outcome {
     std::panic::catch_unwind(|| drivers::run(&options)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        let violations = vec![format!("an agent panicked: {text}").into()];
+        let violations = vec![format!("a driver panicked: {text}").into()];
         Err(Box::new(DriverFailure { options, violations, at: drivers::START, log: String::new() }))
     })
 }

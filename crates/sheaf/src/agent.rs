@@ -76,10 +76,7 @@ pub(crate) fn command(arguments: &AgentArguments, console: &Console) -> anyhow::
         if let Some(conversation) = door.accept(PERIOD) {
             let runs = runs.clone();
             let body = move || converse(&Arc::new(conversation), &runs);
-            std::thread::Builder::new()
-                .name("run".into())
-                .spawn(body)
-                .context("cannot start a thread")?;
+            std::thread::Builder::new().name("run".into()).spawn(body).context("cannot start a thread")?;
         }
     }
     let left = runs.end_all();
@@ -103,7 +100,10 @@ fn converse(conversation: &Arc<Conversation>, runs: &HostRuns) {
     };
     match serde_json::from_slice(&first) {
         Ok(HostOrder::Prepare(run)) if run.software != SOFTWARE => {
-            let why = format!("it is {SOFTWARE}, and the run is made by {}; install the same on all hosts", run.software);
+            let why = format!(
+                "it is {SOFTWARE}, and the run is made by {}; install the same on all hosts",
+                run.software
+            );
             send(conversation, &HostReport::Refused(why));
         }
         Ok(HostOrder::Prepare(run)) => {

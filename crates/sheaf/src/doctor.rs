@@ -3,9 +3,11 @@
 //! | module | holds |
 //! |---|---|
 //! | `wanted` | requirements of a configuration on a host |
+//! | `agents` | whether the agents of a configuration answer |
 //! | `report` | the findings as a table |
 //! | `apply` | runs commands on request |
 
+mod agents;
 mod apply;
 mod report;
 mod wanted;
@@ -33,11 +35,12 @@ pub(crate) fn command(arguments: &DoctorArguments) -> anyhow::Result<Verdict> {
     let root = Root::at(&arguments.root);
     let config = arguments.config.as_deref().map(Config::load).transpose()?;
     let wanted = wanted::of(config.as_ref())?;
-    let findings = examine(&root, &wanted);
+    let mut findings = examine(&root, &wanted);
     if !arguments.apply.is_empty() {
         apply::run(&root, &wanted, &findings, arguments)?;
         return Ok(Verdict::Good);
     }
+    findings.extend(config.iter().flat_map(agents::ask));
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let (problems, warnings) = (count(Severity::Problem), count(Severity::Warning));
     if arguments.json {

@@ -398,6 +398,11 @@ fn describe_verification(report: &VerifyReport) -> String {
             let _ = writeln!(text, "  stream {}: {events} events, {bytes} payload bytes", stream.stream);
         }
     }
+    for part in &report.elsewhere {
+        let (events, nodes, place) =
+            (plural(part.events, "event"), part.nodes.join(", "), part.directory.display());
+        let _ = writeln!(text, "  {events} of {nodes} are on {}, in {place}", part.host);
+    }
     for missing in report.missing_sources.iter().take(ROWS) {
         let _ = writeln!(
             text,
@@ -420,6 +425,11 @@ fn describe_verification(report: &VerifyReport) -> String {
         text.push_str("no problems so far; verify the run again after it has ended\n");
     } else if report.ok {
         let _ = writeln!(text, "good: every checksum is right{}", what_the_data_lack(report));
+        if !report.elsewhere.is_empty() {
+            text.push_str(
+                "this is a part of the run: copy the files of all parts into the directory with the run's log, and verify that\n",
+            );
+        }
     } else {
         let _ = writeln!(text, "NOT GOOD: {}", plural(report.problems_total, "problem"));
     }

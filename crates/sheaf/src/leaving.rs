@@ -1,46 +1,46 @@
 //! Nodes that end before the event manager tells them to.
 
 use sheaf_node::worker::Progress;
-use sheaf_node::{Agent, NodeError};
+use sheaf_node::{NodeDriver, NodeError};
 use sheaf_wire::{Nanos, NodeId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// An agent that ends in good order when it is asked to leave, whatever the state of the run. The other nodes see it
+/// A driver that ends in good order when it is asked to leave, whatever the state of the run. The other nodes see it
 /// leave.
 pub(crate) struct Leaving {
-    agent: Box<dyn Agent>,
+    driver: Box<dyn NodeDriver>,
     leave: Arc<AtomicBool>,
 }
 
 impl Leaving {
-    /// Makes `agent` end when `leave` is set.
-    pub(crate) fn new(agent: Box<dyn Agent>, leave: Arc<AtomicBool>) -> Self {
-        Self { agent, leave }
+    /// Makes `driver` end when `leave` is set.
+    pub(crate) fn new(driver: Box<dyn NodeDriver>, leave: Arc<AtomicBool>) -> Self {
+        Self { driver, leave }
     }
 }
 
-impl Agent for Leaving {
+impl NodeDriver for Leaving {
     fn node(&self) -> NodeId {
-        self.agent.node()
+        self.driver.node()
     }
 
     fn work(&mut self, now: Timestamp) -> Progress {
         if self.leave.load(Ordering::Relaxed) {
             return Progress::Finished;
         }
-        self.agent.work(now)
+        self.driver.work(now)
     }
 
     fn wait(&mut self, timeout: Nanos) {
-        self.agent.wait(timeout);
+        self.driver.wait(timeout);
     }
 
     fn publish(&mut self, now: Timestamp) {
-        self.agent.publish(now);
+        self.driver.publish(now);
     }
 
     fn finish(&mut self) -> Result<(), NodeError> {
-        self.agent.finish()
+        self.driver.finish()
     }
 }

@@ -29,7 +29,7 @@
 //! | `filters` | the filter of a configuration |
 //! | `output` | makes the files of accepted events from the configuration |
 //! | `names` | names of nodes in the configuration |
-//! | `agents` | agents of this process, made from roles and endpoints |
+//! | `drivers` | drivers of the nodes of this process, made from roles and endpoints |
 //! | `placement` | processors of the threads of nodes |
 //! | `network` | endpoints for one process, and for a node of many |
 //! | `runs` | `sheaf run`, one run after the other |
@@ -88,7 +88,6 @@
 mod active;
 mod address;
 mod agent;
-mod agents;
 mod arguments;
 mod assemble;
 mod begin_records;
@@ -106,6 +105,7 @@ mod decoders;
 mod describe;
 mod described;
 mod doctor;
+mod drivers;
 mod emulate_trigger;
 mod excluding;
 mod export;

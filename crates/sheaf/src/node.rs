@@ -1,9 +1,9 @@
 //! `sheaf node`: one role of a system that is spread over processes or hosts.
 
-use crate::agents::{AgentMaker, Connect, Reports};
 use crate::arguments::NodeArguments;
 use crate::code::Code;
 use crate::console::{Console, Show};
+use crate::drivers::{Connect, DriverMaker, Reports};
 use crate::leaving::Leaving;
 use crate::page::Page;
 use crate::plan::Plan;
@@ -119,7 +119,7 @@ enum Watch {
 }
 
 impl Watch {
-    fn begin(maker: &mut AgentMaker, node: &NodeConfig, arguments: &NodeArguments) -> anyhow::Result<Self> {
+    fn begin(maker: &mut DriverMaker, node: &NodeConfig, arguments: &NodeArguments) -> anyhow::Result<Self> {
         if arguments.traced {
             maker.tracing = tracing::tracing(&maker.plan.config);
         }
@@ -232,8 +232,8 @@ fn stdin_is_socket() -> bool {
 
 /// A node that is steered is held until its parent releases it: the first request may arrive after everything else is there. One that is
 /// supervised ends with the event manager: their parent knows whether that has ended, where a node would have to guess from its silence.
-fn maker(plan: &Arc<Plan>, stop: Arc<AtomicBool>, arguments: &NodeArguments) -> AgentMaker {
-    AgentMaker {
+fn maker(plan: &Arc<Plan>, stop: Arc<AtomicBool>, arguments: &NodeArguments) -> DriverMaker {
+    DriverMaker {
         plan: plan.clone(),
         directory: plan.writes_files().then(|| run_paths::path_of(&plan.config)),
         clock: Clock::new(),
@@ -262,7 +262,7 @@ fn connect(plan: &Arc<Plan>, mut listener: Option<TcpListener>) -> Connect {
 
 /// The event manager steers the run, and prints its summary.
 fn manager(
-    maker: &AgentMaker,
+    maker: &DriverMaker,
     node: &NodeConfig,
     listener: Option<TcpListener>,
     (arguments, watch): (&NodeArguments, Watch),
@@ -275,10 +275,10 @@ fn manager(
     let mut manifest =
         directory.map(|path| SharedManifest::begin(path, &plan.config, created)).transpose()?;
     let receiver = directory.and_then(|path| histograms::begin(&plan.config, path));
-    let agent = maker.make(node.id, connect(plan, listener))?;
+    let driver = maker.make(node.id, connect(plan, listener))?;
     let errors = {
         let _show = console.show(maker.gauges.clone());
-        worker::run(vec![agent], clock)
+        worker::run(vec![driver], clock)
     };
     let written = histograms::finish(receiver);
     if let Some(manifest) = &mut manifest {
@@ -323,14 +323,14 @@ fn print_run(summary: &Summary, report: &RunReport, arguments: &NodeArguments) -
 
 /// A readout unit, a builder unit or an output node.
 fn other(
-    maker: &AgentMaker,
+    maker: &DriverMaker,
     node: &NodeConfig,
     listener: Option<TcpListener>,
     (arguments, watch): (&NodeArguments, Watch),
 ) -> anyhow::Result<Verdict> {
     let (plan, leave) = (&maker.plan, &maker.stop);
-    let agent = Leaving::new(maker.make(node.id, connect(plan, listener))?, leave.clone());
-    let ended = worker::run(vec![Box::new(agent)], maker.clock);
+    let driver = Leaving::new(maker.make(node.id, connect(plan, listener))?, leave.clone());
+    let ended = worker::run(vec![Box::new(driver)], maker.clock);
     // Events of a fenced builder are built elsewhere or dropped and accounted for. This process has not failed.
     let failed = ended.iter().filter(|error| !matches!(error, NodeError::Fenced(_)));
     let errors: Vec<_> = failed.map(|error| plan.explain(error)).collect();

@@ -71,7 +71,8 @@ mod tests {
         let ended = serde_json::to_string(&relay::Record::NodeEnded).expect("a record is JSON");
         let output = format!("before\n{}{ended}\nafter\nafter\n", relay::RECORD_SEPARATOR);
         let mut relayed = relay::Relayed::new("bu0", None, None);
-        read(output.as_bytes(), Some(Box::new(move |record| relayed.take(record))), &signs).expect("the end is no error");
+        read(output.as_bytes(), Some(Box::new(move |record| relayed.take(record))), &signs)
+            .expect("the end is no error");
         assert!(signs.has_ended.load(Ordering::Relaxed));
         assert_eq!(signs.lines.load(Ordering::Relaxed), 3, "with the line that says so");
     }

@@ -69,11 +69,6 @@ pub(crate) trait NodeProcess {
     /// Returns whether [`text`](Self::text) need not wait.
     fn is_read(&self) -> bool;
 
-    /// Returns whether it was not started yet, because its host is not there.
-    fn is_awaited(&self) -> bool {
-        false
-    }
-
     /// Returns its whole standard output but for the records in it. Waits until that is read, which is soon after the end.
     fn text(&mut self) -> anyhow::Result<String>;
 }

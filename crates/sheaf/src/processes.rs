@@ -13,8 +13,8 @@ use crate::node_process::{Launch, NodeKey, NodeProcess, TakeRecord};
 use crate::page::{Page, View};
 use crate::plan::Plan;
 use crate::programs;
-use crate::remote::Hosts;
 use crate::relay::{Relayed, TakeStamps};
+use crate::remote::Hosts;
 use crate::run::{Outcome, loopback_listeners};
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::steered::{NodeLines, NodeRequest, Steered};
@@ -32,8 +32,8 @@ use sheaf_telemetry::log_as;
 use sheaf_wire::{Nanos, NodeId, Role};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Interval at which the parent checks its children.
@@ -427,8 +427,7 @@ const LAST_STAMPS: Duration = Duration::from_millis(250);
 
 impl LastStamps {
     fn advance(&mut self, family: &mut Family<'_>) {
-        let has_ended =
-            |process: &Process| process.child.node_has_ended() || process.ended.is_some();
+        let has_ended = |process: &Process| process.child.node_has_ended() || process.ended.is_some();
         if self.manager_ended.is_none() && family.manager().is_some_and(has_ended) {
             self.manager_ended = Some(Instant::now());
         }

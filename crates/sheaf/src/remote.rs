@@ -83,6 +83,7 @@ impl Hosts {
             hosts.abandon();
             return Err(error);
         }
+        hosts.hosts.iter().for_each(|(host, _)| host.note_begun());
         Ok(hosts)
     }
 
@@ -118,27 +119,9 @@ impl Hosts {
     /// # Errors
     /// The first difference.
     pub(crate) fn compare_code(&self, here: &[CodeRecord]) -> anyhow::Result<()> {
-        let own = here.iter().map(|record| ("this host".to_owned(), record.clone()));
-        let others = self.ready().into_iter().flat_map(|ready| {
-            ready.code.into_iter().map(move |record| (ready.host.clone(), record)).collect::<Vec<_>>()
-        });
-        let mut seen: Vec<(String, CodeRecord)> = Vec::new();
-        for (host, record) in own.chain(others) {
-            let same = seen.iter().find(|(_, other)| other.table == record.table);
-            if let Some((first, other)) = same.filter(|(_, other)| other.crc32c != record.crc32c) {
-                bail!(
-                    "`{}.path` is not the same on all hosts: {} on {first} has CRC-32C {:08x}, {} on {host} has {:08x}; install the same \
-                     file on all of them",
-                    record.table,
-                    other.path.display(),
-                    other.crc32c,
-                    record.path.display(),
-                    record.crc32c
-                );
-            }
-            seen.push((host, record));
-        }
-        Ok(())
+        let mut hosts = vec![("this host".to_owned(), here.to_vec())];
+        hosts.extend(self.ready().into_iter().map(|ready| (ready.host, ready.code)));
+        compare(&hosts)
     }
 
     /// Returns the code that the run loads on other hosts, once for each table, but for what `here` has.
@@ -217,6 +200,28 @@ impl Drop for Hosts {
     }
 }
 
+/// Checks that hosts load the same code.
+fn compare(hosts: &[(String, Vec<CodeRecord>)]) -> anyhow::Result<()> {
+    let mut seen: Vec<(&str, &CodeRecord)> = Vec::new();
+    for (host, record) in hosts.iter().flat_map(|(host, code)| code.iter().map(move |record| (host, record)))
+    {
+        let same = seen.iter().find(|(_, other)| other.table == record.table);
+        if let Some((first, other)) = same.filter(|(_, other)| other.crc32c != record.crc32c) {
+            bail!(
+                "`{}.path` is not the same on all hosts: {} on {first} has CRC-32C {:08x}, {} on {host} has {:08x}; install the \
+                 same file on all of them",
+                record.table,
+                other.path.display(),
+                other.crc32c,
+                record.path.display(),
+                record.crc32c
+            );
+        }
+        seen.push((host, record));
+    }
+    Ok(())
+}
+
 /// Hosts that close their parts of a run.
 pub(crate) struct ClosingHosts(Hosts);
 
@@ -244,6 +249,10 @@ fn wait_for_close(host: &Host) -> Result<Option<String>, String> {
     loop {
         if let Some(closed) = host.closed() {
             return closed;
+        }
+        if host.ready().is_none() {
+            // It has never come.
+            return Ok(None);
         }
         if host.time_unconnected().is_some_and(|time| time > CLOSING_PATIENCE) {
             return Err(host.trouble().unwrap_or_else(|| "it does not answer".to_owned()));
@@ -273,4 +282,33 @@ pub(crate) fn tell(page: Option<&crate::page::Page>) -> TellMessage {
         }
         console::pass_on(message);
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_with_different_code_are_told_apart() {
+        let record = |table: &str, crc32c| CodeRecord {
+            table: table.into(),
+            path: format!("{table}.so").into(),
+            copy: None,
+            bytes: 1,
+            crc32c,
+        };
+        let host = |name: &str, code: Vec<CodeRecord>| (name.to_owned(), code);
+        let same = [
+            host("this host", vec![record("filter", 1)]),
+            host("daq2", vec![record("filter", 1), record("source.library", 2)]),
+        ];
+        assert!(compare(&same).is_ok());
+        let other = [same[1].clone(), host("daq3", vec![record("filter", 3)])];
+        let error = compare(&other).expect_err("they differ").to_string();
+        for words in
+            ["`filter.path`", "daq2 has CRC-32C 00000001", "daq3 has 00000003", "install the same file"]
+        {
+            assert!(error.contains(words), "{error}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! A whole system in this process.
 
-use crate::agents::{AgentMaker, Reports};
+use crate::drivers::{DriverMaker, Reports};
 use crate::network::Connection;
 use crate::page::{Page, View};
 use crate::plan::Plan;
@@ -12,7 +12,7 @@ use sheaf_config::{NodeConfig, TransportKind};
 use sheaf_machine::Placement;
 use sheaf_node::report::Gauges;
 use sheaf_node::traces::Tracing;
-use sheaf_node::{Agent, Clock, NodeError, worker};
+use sheaf_node::{Clock, NodeDriver, NodeError, worker};
 use sheaf_protocol::Identity;
 use sheaf_protocol::liveness::Patience;
 use sheaf_telemetry::Hub;
@@ -40,7 +40,7 @@ pub(crate) fn in_process(
 ) -> anyhow::Result<Outcome> {
     let output = directory.clone();
     let tracing = tracing::tracing(&plan.config);
-    let maker = AgentMaker {
+    let maker = DriverMaker {
         plan: plan.clone(),
         directory,
         clock,
@@ -83,19 +83,19 @@ pub(crate) fn in_process(
     Ok(Outcome { summary, stored, errors: failed.map(|error| plan.explain(error)).collect() })
 }
 
-/// The agents of one thread, and where it runs.
+/// The drivers of one thread, and where it runs.
 struct Thread {
-    agents: Vec<Box<dyn Agent>>,
+    drivers: Vec<Box<dyn NodeDriver>>,
     place: Placement,
 }
 
 /// As many threads as there are processors, nodes dealt out in turn; nodes with a place of their own apart.
-fn memory_threads(maker: &AgentMaker) -> anyhow::Result<Vec<Thread>> {
+fn memory_threads(maker: &DriverMaker) -> anyhow::Result<Vec<Thread>> {
     let network = network::memory(&maker.plan)?;
     let mut threads = Vec::new();
     for (place, group) in deal_out(&maker.plan.nodes, processors()) {
         let doorbell = Doorbell::new();
-        let agent = |node: &NodeConfig| {
+        let driver = |node: &NodeConfig| {
             let (network, doorbell, plan) = (network.clone(), doorbell.clone(), maker.plan.clone());
             let connect = move |me: &Identity| -> anyhow::Result<Connection> {
                 let connection = Connection::new(network.attach(me.node, &doorbell)?);
@@ -103,7 +103,8 @@ fn memory_threads(maker: &AgentMaker) -> anyhow::Result<Vec<Thread>> {
             };
             maker.make_beside_manager(node.id, Box::new(connect))
         };
-        threads.push(Thread { agents: group.into_iter().map(agent).collect::<anyhow::Result<_>>()?, place });
+        threads
+            .push(Thread { drivers: group.into_iter().map(driver).collect::<anyhow::Result<_>>()?, place });
     }
     Ok(threads)
 }
@@ -111,7 +112,7 @@ fn memory_threads(maker: &AgentMaker) -> anyhow::Result<Vec<Thread>> {
 /// Over TCP, and through memory shared as between processes, a thread sleeps in the kernel for one node, so each node has
 /// its own. The sockets also see to it that no other run on this machine has the same addresses, which are names in
 /// shared memory.
-fn socket_threads(maker: &AgentMaker) -> anyhow::Result<Vec<Thread>> {
+fn socket_threads(maker: &DriverMaker) -> anyhow::Result<Vec<Thread>> {
     let mut nodes = maker.plan.nodes.clone();
     let mut listeners = loopback_listeners(&maker.plan, &mut nodes)?;
     let mut threads = Vec::new();
@@ -120,8 +121,8 @@ fn socket_threads(maker: &AgentMaker) -> anyhow::Result<Vec<Thread>> {
             listeners.iter_mut().find(|(id, _)| *id == node.id).and_then(|(_, socket)| socket.take());
         let (plan, peers) = (maker.plan.clone(), nodes.clone());
         let connect = move |me: &Identity| network::connect(&plan, me, listener.take(), &peers);
-        let agent = maker.make_beside_manager(node.id, Box::new(connect))?;
-        threads.push(Thread { agents: vec![agent], place: placement::of(node) });
+        let driver = maker.make_beside_manager(node.id, Box::new(connect))?;
+        threads.push(Thread { drivers: vec![driver], place: placement::of(node) });
     }
     Ok(threads)
 }
@@ -177,10 +178,10 @@ fn processors() -> usize {
 fn run_threads(threads: Vec<Thread>, clock: Clock) -> anyhow::Result<Vec<NodeError>> {
     let mut handles = Vec::new();
     for thread in threads {
-        let name = thread.agents.first().map_or_else(String::new, |agent| agent.node().to_string());
+        let name = thread.drivers.first().map_or_else(String::new, |driver| driver.node().to_string());
         let body = move || {
             placement::take(&thread.place);
-            worker::run(thread.agents, clock)
+            worker::run(thread.drivers, clock)
         };
         handles.push(std::thread::Builder::new().name(name).spawn(body).context("cannot start a thread")?);
     }

@@ -21,8 +21,8 @@ use sheaf_config::{Config, OutputKind};
 use sheaf_node::report::RunReport;
 use sheaf_protocol::output::Places;
 use sheaf_store::run::{
-    CodeRecord, EndRecord, HistogramsRecord, Holder, HookRecord, HostRecord, LOCK_NAME, MANIFEST_NAME, Manifest,
-    RunLock, SequenceRecord, SessionRecord,
+    CodeRecord, EndRecord, HistogramsRecord, Holder, HookRecord, HostRecord, LOCK_NAME, MANIFEST_NAME,
+    Manifest, RunLock, SequenceRecord, SessionRecord,
 };
 use sheaf_telemetry::log_as;
 use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
@@ -148,11 +148,6 @@ impl RunDirectory {
         remains::forget();
     }
 
-    /// Returns the path and the manifest.
-    pub(crate) fn manifest(&self) -> &Manifest {
-        &self.manifest
-    }
-
     /// Closes the run: removes events that dead builders or output nodes had written but not reported, and writes the
     /// manifest. All of these nodes must have ended. Agents close the parts of the run on their `hosts` meanwhile.
     pub(crate) fn close(
@@ -167,7 +162,8 @@ impl RunDirectory {
         (self.manifest.ended, self.manifest.end) = (Some(now), Some(end));
         self.manifest.ledger = ledger;
         let records = hosts.as_ref().map_or_else(Vec::new, |hosts| hosts.records(plan));
-        let elsewhere: BTreeSet<NodeId> = records.iter().flat_map(|host| host.nodes.iter().copied()).collect();
+        let elsewhere: BTreeSet<NodeId> =
+            records.iter().flat_map(|host| host.nodes.iter().copied()).collect();
         self.manifest.sessions = sealed_sessions(stored);
         if !records.is_empty() {
             self.manifest.hosts = with_this_host(records, &self.path, plan, &elsewhere);

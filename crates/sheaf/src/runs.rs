@@ -18,8 +18,8 @@ use crate::run_directory::{RunDirectory, Scratch};
 use crate::signals::Steering;
 use crate::summary::{EarlyEnd, cpu_seconds, headline};
 use crate::{
-    SOFTWARE, Verdict, files, histograms, next, people, placement, processes, programs, rehearsal, remote, space,
-    supervisor, tracing,
+    SOFTWARE, Verdict, files, histograms, next, people, placement, processes, programs, rehearsal, remote,
+    space, supervisor, tracing,
 };
 use anyhow::{Context, bail};
 use sheaf_config::{Config, HookTransition, OutputKind, SourceKind, TransportKind};
@@ -189,13 +189,13 @@ impl Runs<'_> {
         let path = directory.as_ref().map(|directory| directory.path.clone());
         let hooks = Arc::new(hooks.of_run(self.hooked(run, path.as_deref()), self.page.cloned()));
         // Hooks are last: nothing else keeps the run from starting after them.
-        let prepared = self.prepare(&mut plan, directory.as_mut(), created).and_then(|prepared| {
-            match hooks.before_start(self.steering) {
-                Ok(()) => Ok(prepared),
-                Err(error) => {
-                    prepared.hosts.map(Hosts::abandon);
-                    Err(error)
-                }
+        let prepared = self.prepare(&mut plan, directory.as_mut(), created).and_then(|prepared| match hooks
+            .before_start(self.steering)
+        {
+            Ok(()) => Ok(prepared),
+            Err(error) => {
+                prepared.hosts.map(Hosts::abandon);
+                Err(error)
             }
         });
         let prepared = match prepared {

@@ -40,6 +40,8 @@ pub enum Group {
     Clock,
     /// Requirements of other transports.
     Features,
+    /// Agents on other hosts.
+    Agents,
 }
 
 impl fmt::Display for Group {
@@ -52,6 +54,7 @@ impl fmt::Display for Group {
             Self::Storage => "storage",
             Self::Clock => "clock",
             Self::Features => "features",
+            Self::Agents => "agents",
         })
     }
 }

@@ -23,7 +23,7 @@ use sheaf_node::readout::ReadoutNode;
 use sheaf_node::report::RunReport;
 use sheaf_node::sink::NullSink;
 use sheaf_node::traces::{Sample, Tracing};
-use sheaf_node::{Agent, Progress};
+use sheaf_node::{NodeDriver, Progress};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{Asking, BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources, Scope};
 use sheaf_protocol::channel::ChannelTimes;
@@ -119,7 +119,7 @@ fn run(lab: &links::Lab, nodes: &[NodeId], load: &Load) -> Vec<(&'static str, u6
     let mut now = Timestamp(1_000_000_000_000);
     let report: Arc<Mutex<Option<RunReport>>> = Arc::default();
     let stats = Arc::new(Mutex::new(sheaf_transport::LinkStats::default()));
-    let mut agents: Vec<Box<dyn Agent>> = nodes
+    let mut drivers: Vec<Box<dyn NodeDriver>> = nodes
         .iter()
         .map(|node| {
             let (endpoint, memory) = lab.endpoint(*node);
@@ -141,12 +141,12 @@ fn run(lab: &links::Lab, nodes: &[NodeId], load: &Load) -> Vec<(&'static str, u6
             }
         })
         .collect();
-    while !agents.is_empty() {
+    while !drivers.is_empty() {
         now += STEP;
-        agents.retain_mut(|agent| {
-            let over = agent.work(now) == Progress::Finished;
+        drivers.retain_mut(|driver| {
+            let over = driver.work(now) == Progress::Finished;
             if over {
-                agent.finish().expect("every node does its work");
+                driver.finish().expect("every node does its work");
             }
             !over
         });
@@ -167,7 +167,7 @@ fn manager(
     (events, tracing): (u64, Option<&Tracing>),
     report: Arc<Mutex<Option<RunReport>>>,
     now: Timestamp,
-) -> Box<dyn Agent> {
+) -> Box<dyn NodeDriver> {
     let config = ManagerConfig {
         readouts: READOUTS,
         builders: BUILDERS,
@@ -232,7 +232,7 @@ fn readout(
     (endpoint, tracing): (Box<dyn Endpoint>, Option<&Tracing>),
     source: Box<dyn Source>,
     now: Timestamp,
-) -> Box<dyn Agent> {
+) -> Box<dyn NodeDriver> {
     let config = ReadoutConfig {
         sources: vec![SourceConfig { id: source.id(), optional: false }],
         buffer: ByteCount(1 << 20),
@@ -274,7 +274,7 @@ fn builder(
     touched: bool,
     numbers: NumberCheck,
     now: Timestamp,
-) -> Box<dyn Agent> {
+) -> Box<dyn NodeDriver> {
     let sources = |readout: u16| ReadoutSources { sources: vec![SourceId(readout.into())] };
     let config = BuilderConfig {
         readouts: (0..READOUTS).map(sources).collect(),

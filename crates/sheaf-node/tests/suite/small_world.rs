@@ -1,4 +1,4 @@
-//! The three agents together, over the memory transport, in one thread and with a clock that only the test advances: one
+//! The three drivers together, over the memory transport, in one thread and with a clock that only the test advances: one
 //! readout unit, one builder unit, one event manager.
 
 mod controls;

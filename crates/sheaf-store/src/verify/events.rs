@@ -1,6 +1,6 @@
 //! Event files and runs.
 
-use super::{FileReport, Reading, RunState, StreamReport, VerifyReport, ledger};
+use super::{FileReport, Reading, RunState, StreamReport, VerifyReport, ledger, parts};
 use crate::content_error::ContentError;
 use crate::event_file::{
     EventDamage, EventEnding, EventFileReader, EventReadError, FileName, FileRecords, Index, RunRecord,
@@ -51,6 +51,10 @@ pub(super) fn verify(
     });
     for file in &plan.files {
         check.file(&plan, file)?;
+    }
+    if let Some(manifest) = plan.manifest.as_ref().filter(|manifest| manifest.ended.is_some()) {
+        let is_here = |node, session| check.sessions.contains_key(&Some((node, session)));
+        check.report.elsewhere = parts::elsewhere(manifest, is_here);
     }
     if kind == Kind::Run {
         check.closed_files(path, plan.manifest.as_ref())?;
@@ -372,6 +376,10 @@ impl Check<'_> {
         });
         let in_manifest = manifest.map_or(&[][..], |manifest| &manifest.files);
         listed.extend(in_manifest.iter().map(|closed| (closed.file.clone(), closed.clone())));
+        listed.retain(|name, _| {
+            let owner = FileName::parse_either(name).map(|name| (name.node, name.session));
+            !manifest.is_some_and(|manifest| self.is_elsewhere(manifest, owner))
+        });
         for (name, closed) in listed {
             if name.contains(['/', '\\']) {
                 self.report.problem(path, None, format!("`{name}` is not the name of a closed file"));
@@ -402,6 +410,12 @@ impl Check<'_> {
             self.report.problem(&file, None, problem);
         }
         Ok(())
+    }
+
+    /// Returns whether the files of a session are on another host, and none is here.
+    fn is_elsewhere(&self, manifest: &Manifest, session: Session) -> bool {
+        let of = |(node, _): (NodeId, SessionId)| manifest.elsewhere(node).is_some();
+        session.is_some_and(of) && !self.sessions.contains_key(&session)
     }
 
     /// The contents of each stream, by name.
@@ -451,6 +465,9 @@ impl Check<'_> {
         }
         for record in &manifest.sessions {
             let session = Some((record.node, record.session));
+            if self.is_elsewhere(manifest, session) {
+                continue;
+            }
             let (found, counted) = self
                 .sessions
                 .get(&session)
@@ -475,12 +492,17 @@ impl Check<'_> {
             }
         }
         let stored = manifest.ledger.get("stored").and_then(serde_json::Value::as_u64);
+        let elsewhere = self.report.elsewhere.iter().fold(0_u64, |sum, part| sum.saturating_add(part.events));
+        let known = self.report.events.saturating_add(elsewhere);
         if let Some(stored) = stored
-            && stored != self.report.events
+            && stored != known
         {
-            let what =
-                format!("the ledger has {stored} events stored, but {} were found", self.report.events);
+            let what = format!("the ledger has {stored} events stored, but {known} were found");
             self.report.problem(path, None, what);
+        }
+        if !self.report.elsewhere.is_empty() {
+            // What follows is about all files of the run.
+            return;
         }
         for what in ledger::shift_problems(&manifest.ledger, &latest(self.records.values()).0) {
             self.report.problem(path, None, what);

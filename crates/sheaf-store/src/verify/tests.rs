@@ -1,6 +1,7 @@
 //! Good files verify without problems, and every defect is reported.
 
 mod books;
+mod parts;
 mod shifts;
 
 use super::*;

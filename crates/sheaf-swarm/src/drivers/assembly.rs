@@ -1,4 +1,4 @@
-//! The agents of a simulated run, assembled as the command does, with the times of the default configuration.
+//! The drivers of a simulated run, assembled as the command does, with the times of the default configuration.
 
 use super::disk::{DisksHandle, SimBeside, SimSink, Upload};
 use super::hardware::{SimFilter, SimSource, SimStep};
@@ -17,7 +17,7 @@ use sheaf_node::reborn::Reborn;
 use sheaf_node::report::{Gauges, RunReport};
 use sheaf_node::sink::{EventSink, NullSink};
 use sheaf_node::trigger::TriggerRate;
-use sheaf_node::{Agent, NodeError, RunControls};
+use sheaf_node::{NodeDriver, NodeError, RunControls};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources, Scope};
 use sheaf_protocol::channel::ChannelTimes;
@@ -58,7 +58,7 @@ const BATCH: Nanos = Nanos::from_millis(1);
 const CHANNEL: ChannelTimes =
     ChannelTimes { retransmit: Nanos::from_millis(200), acknowledge: Nanos::from_millis(20) };
 
-/// Makes agents.
+/// Makes drivers.
 #[derive(Clone)]
 pub(super) struct Assembly {
     pub(super) options: Arc<DriverOptions>,
@@ -100,14 +100,14 @@ impl Assembly {
     }
 
     /// Creates a node in a new session. A builder that is given up begins another session by itself.
-    pub(super) fn make(&self, node: NodeId) -> Box<dyn Agent> {
+    pub(super) fn make(&self, node: NodeId) -> Box<dyn NodeDriver> {
         match node.role {
             Role::Manager => self.manager(),
             Role::Readout => self.readout(node),
             Role::Output => self.output(node),
             Role::Builder => {
                 let maker = self.clone();
-                let next = move || -> Result<Box<dyn Agent>, NodeError> { Ok(maker.builder(node)) };
+                let next = move || -> Result<Box<dyn NodeDriver>, NodeError> { Ok(maker.builder(node)) };
                 Box::new(Reborn::new(node, Box::new(next)).expect("a session begins"))
             }
         }
@@ -118,7 +118,7 @@ impl Assembly {
         Identity { node, run: RunNumber(7), session: SessionId(self.network.lock().now.0) }
     }
 
-    fn manager(&self) -> Box<dyn Agent> {
+    fn manager(&self) -> Box<dyn NodeDriver> {
         let options = &self.options;
         let config = ManagerConfig {
             readouts: options.readouts,
@@ -179,7 +179,7 @@ impl Assembly {
         (first..first + per_readout).map(SourceId).collect()
     }
 
-    fn readout(&self, node: NodeId) -> Box<dyn Agent> {
+    fn readout(&self, node: NodeId) -> Box<dyn NodeDriver> {
         let sources = self.sources_of(node.index);
         let config = ReadoutConfig {
             sources: sources.iter().map(|id| SourceConfig { id: *id, optional: false }).collect(),
@@ -203,14 +203,14 @@ impl Assembly {
         let role = ReadoutUnit::new(self.identity(node), config, now);
         let make = |id| -> Box<dyn Source> { Box::new(SimSource::new(id, self.options.clone())) };
         let sources = sources.into_iter().map(make).collect();
-        let agent = ReadoutNode::new(role, self.network.attach(node), sources, MANAGER_PATIENCE, now);
+        let driver = ReadoutNode::new(role, self.network.attach(node), sources, MANAGER_PATIENCE, now);
         Box::new(match self.options.shaper() {
-            Some(config) => agent.shaped(config, usize::from(self.options.builders)),
-            None => agent,
+            Some(config) => driver.shaped(config, usize::from(self.options.builders)),
+            None => driver,
         })
     }
 
-    fn builder(&self, node: NodeId) -> Box<dyn Agent> {
+    fn builder(&self, node: NodeId) -> Box<dyn NodeDriver> {
         let options = &self.options;
         let config = BuilderConfig {
             readouts: (0..options.readouts)
@@ -241,19 +241,19 @@ impl Assembly {
         let farm = self.farm(node, endpoint.waker(), now);
         let reports = self.builder_reports.clone();
         let done = move |report| reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
-        let agent = BuilderNode::new(role, endpoint, judgement, MANAGER_PATIENCE, now);
-        let agent = agent.with_report(done);
-        let agent = if options.steps.first > 0 {
-            agent.in_steps(Box::new(SimStep { options: options.clone(), network: self.network.clone() }))
+        let driver = BuilderNode::new(role, endpoint, judgement, MANAGER_PATIENCE, now);
+        let driver = driver.with_report(done);
+        let driver = if options.steps.first > 0 {
+            driver.in_steps(Box::new(SimStep { options: options.clone(), network: self.network.clone() }))
         } else {
-            agent
+            driver
         };
-        let agent = match farm {
-            Some(farm) => agent.with_farm(farm),
-            None => agent,
+        let driver = match farm {
+            Some(farm) => driver.with_farm(farm),
+            None => driver,
         };
         if options.outputs == 0 {
-            return Box::new(agent);
+            return Box::new(driver);
         }
         let config = SenderConfig {
             outputs: options.outputs,
@@ -262,7 +262,7 @@ impl Assembly {
             heartbeat: HEARTBEAT,
             channel: CHANNEL,
         };
-        Box::new(agent.with_outputs(Sender::new(me, config, now)))
+        Box::new(driver.with_outputs(Sender::new(me, config, now)))
     }
 
     /// Creates a builder's farm. Returns `None` if the filter runs on the builder's thread.
@@ -288,7 +288,7 @@ impl Assembly {
         Some(farm.with_workers(filter.workers, Box::new(make), now))
     }
 
-    fn output(&self, node: NodeId) -> Box<dyn Agent> {
+    fn output(&self, node: NodeId) -> Box<dyn NodeDriver> {
         let config = OutputConfig {
             builders: self.options.builders,
             window_events: 4_096,

@@ -1,6 +1,6 @@
 //! The course of a run: scheduling of nodes, the duration of their rounds, and faults.
 //!
-//! Each node is a thread, and all share a clock. A round is one call of [`Agent::work`]. It takes some microseconds and the
+//! Each node is a thread, and all share a clock. A round is one call of [`NodeDriver::work`]. It takes some microseconds and the
 //! time of its filter and its disk. Then the node continues, sleeps until its deadline or the next arrival, or has finished.
 //! A frozen node has no rounds, and a starved one has few, even if messages arrive.
 
@@ -9,7 +9,7 @@ use super::check::{self, DriverFailure, DriverReport};
 use super::options::{DriverFault, DriverFaultKind, DriverOptions, START};
 use crate::dice::Dice;
 use crate::violation::{Violation, violation};
-use sheaf_node::{Agent, NodeError, Progress};
+use sheaf_node::{NodeDriver, NodeError, Progress};
 use sheaf_wire::{Nanos, NodeId, Timestamp};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -47,7 +47,7 @@ const SPINS_MAX: u32 = 10_000;
 /// A node and its thread.
 struct Seat {
     /// `None` while it is dead or after it has finished.
-    agent: Option<Box<dyn Agent>>,
+    driver: Option<Box<dyn NodeDriver>>,
     /// Time of its next round.
     next: Timestamp,
     /// End of its last round.
@@ -185,7 +185,7 @@ impl World {
     }
 
     fn is_over(&self) -> bool {
-        self.seats.values().all(|seat| seat.agent.is_none() && !seat.is_away)
+        self.seats.values().all(|seat| seat.driver.is_none() && !seat.is_away)
     }
 
     fn plan(&mut self, at: Timestamp, turn: Turn) {
@@ -209,9 +209,9 @@ impl World {
     }
 
     fn begin(&mut self, node: NodeId) {
-        let agent = Some(self.assembly.make(node));
+        let driver = Some(self.assembly.make(node));
         let seat = Seat {
-            agent,
+            driver,
             next: self.now,
             busy_until: self.now,
             frozen_until: Timestamp::ZERO,
@@ -229,7 +229,8 @@ impl World {
     fn supervise(&mut self) {
         let Some(supervision) = self.assembly.supervision.clone() else { return };
         let has_news = supervision.lock().turn(self.now);
-        if let Some(seat) = self.seats.get(&NodeId::MANAGER).filter(|seat| seat.agent.is_some() && has_news) {
+        if let Some(seat) = self.seats.get(&NodeId::MANAGER).filter(|seat| seat.driver.is_some() && has_news)
+        {
             let at = self.now.max(seat.busy_until);
             if at < seat.next {
                 self.plan_round(NodeId::MANAGER, at);
@@ -261,17 +262,17 @@ impl World {
             self.plan_round(node, until);
             return;
         }
-        let Some(agent) = &mut seat.agent else { return };
+        let Some(driver) = &mut seat.driver else { return };
         self.rounds += 1;
         let before = self.assembly.network.lock().actions;
-        let progress = agent.work(self.now);
+        let progress = driver.work(self.now);
         let mut took = Nanos(self.dice.between(1_000, 5_000));
         if progress == Progress::Finished {
-            let ended = agent.finish();
+            let ended = driver.finish();
             if node == NodeId::MANAGER {
                 self.manager_ended = Some(self.now);
             }
-            seat.agent = None;
+            seat.driver = None;
             seat.next = Timestamp::MAX;
             self.assembly.network.lock().take_cost();
             self.note(format_args!("{node} has finished: {ended:?}"));
@@ -311,7 +312,7 @@ impl World {
     fn wake_others(&mut self) {
         let wakes = self.assembly.network.lock().take_wakes();
         for (node, at) in wakes {
-            let Some(seat) = self.seats.get(&node).filter(|seat| seat.agent.is_some()) else { continue };
+            let Some(seat) = self.seats.get(&node).filter(|seat| seat.driver.is_some()) else { continue };
             let at = at.max(seat.busy_until).max(self.now);
             if at < seat.next {
                 self.plan_round(node, at);
@@ -321,11 +322,11 @@ impl World {
 
     fn fault(&mut self, fault: DriverFault) {
         let (now, DriverFault { node, kind, .. }) = (self.now, fault);
-        let Some(seat) = self.seats.get_mut(&node).filter(|seat| seat.agent.is_some()) else { return };
+        let Some(seat) = self.seats.get_mut(&node).filter(|seat| seat.driver.is_some()) else { return };
         match kind {
             DriverFaultKind::Kill { back_after } => {
                 // This drops its endpoint.
-                seat.agent = None;
+                seat.driver = None;
                 seat.is_away = true;
                 self.assembly.disks.lock().cut(node);
                 self.plan(now + back_after, Turn::Back(node));
@@ -378,13 +379,13 @@ impl World {
 
     /// Returns a description of the state of all nodes.
     fn explain(&mut self) -> String {
-        let agents = self.seats.values_mut().filter_map(|seat| seat.agent.as_mut());
-        agents.for_each(|agent| agent.publish(self.now));
+        let drivers = self.seats.values_mut().filter_map(|seat| seat.driver.as_mut());
+        drivers.for_each(|driver| driver.publish(self.now));
         let snapshot = self.assembly.gauges.snapshot();
         let mut text = format!("the run does not end after {} rounds: {snapshot:?}\n", self.rounds);
         let net = self.assembly.network.lock();
         for (node, seat) in &self.seats {
-            let state = match (&seat.agent, seat.is_away) {
+            let state = match (&seat.driver, seat.is_away) {
                 (Some(_), _) => "is running",
                 (None, true) => "is down",
                 (None, false) => "has finished",

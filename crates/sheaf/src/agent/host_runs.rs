@@ -3,7 +3,7 @@
 use super::send;
 use crate::host_message::{HostReport, HostRun, read_frame, write_frame};
 use anyhow::Context as _;
-use sheaf_agent::{Conversation, Received, SendError};
+use sheaf_agent::{Conversation, Over, Received, SendError};
 use sheaf_telemetry::log_as;
 use std::collections::BTreeMap;
 use std::io::BufReader;
@@ -93,6 +93,11 @@ impl HostRuns {
                     unconnected = Some(Instant::now());
                 }
                 Received::Nothing => {}
+                Received::Over(Over::Closed) => {
+                    // Its process ends by itself where it was told to.
+                    drop(self.take_orders(process));
+                    std::thread::sleep(PERIOD);
+                }
                 Received::Over(over) => {
                     log::debug!("a run is over: {over:?}");
                     self.end(process);
@@ -107,14 +112,16 @@ impl HostRuns {
 
     fn pass_order(&self, process: u32, order: &[u8]) {
         // Not under the lock: a process that hangs must not keep others waiting.
-        let Some(mut orders) = self.served().get_mut(&process).and_then(|served| served.orders.take()) else {
-            return;
-        };
+        let Some(mut orders) = self.take_orders(process) else { return };
         if write_frame(&mut orders, order, false).is_ok()
             && let Some(served) = self.served().get_mut(&process)
         {
             served.orders = Some(orders);
         }
+    }
+
+    fn take_orders(&self, process: u32) -> Option<ChildStdin> {
+        self.served().get_mut(&process).and_then(|served| served.orders.take())
     }
 
     /// Ends the nodes of a run.
@@ -140,7 +147,8 @@ impl HostRuns {
 
     /// Ends all nodes, and waits until they have closed their files. Returns the number of runs that used this host.
     pub(super) fn end_all(&self) -> usize {
-        let processes: Vec<u32> = self.served().keys().copied().collect();
+        let has_orders = |(process, served): (&u32, &Served)| served.orders.as_ref().map(|_| *process);
+        let processes: Vec<u32> = self.served().iter().filter_map(has_orders).collect();
         processes.iter().for_each(|process| self.end(*process));
         let until = Instant::now() + LAST_WAIT;
         while !self.served().is_empty() && Instant::now() < until {

@@ -13,13 +13,15 @@ pub(super) fn of(config: Option<&Config>) -> anyhow::Result<Wanted> {
     };
     // The sources of a replay are only known after reading its directory. The nodes are known without it.
     let nodes = config.nodes().or_else(|_| config.resolve_nodes(&stand_ins(config)))?;
+    // Agents start the others on their hosts.
+    let here: Vec<NodeConfig> = nodes.iter().filter(|node| node.agent.is_none()).cloned().collect();
     let transport = &config.transport;
     Ok(Wanted {
         configured: true,
-        threads: threads(&nodes),
-        priority: nodes.iter().filter_map(|node| node.priority).max(),
+        threads: threads(&here),
+        priority: here.iter().filter_map(|node| node.priority).max(),
         addresses: nodes.iter().flat_map(addresses).collect(),
-        memory_bytes: nodes.iter().map(|node| memory_bytes(config, node)).sum(),
+        memory_bytes: here.iter().map(|node| memory_bytes(config, node)).sum(),
         huge_pages: transport.huge_pages,
         sockets: sockets(config, &nodes),
         send_buffer_bytes: transport.send_buffer.map(|bytes| bytes.0),

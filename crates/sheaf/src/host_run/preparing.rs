@@ -64,8 +64,7 @@ pub(super) fn prepare(run: &HostRun) -> anyhow::Result<Prepared> {
 fn furnish(run: &HostRun, plan: &mut Plan, part: &HostPart) -> anyhow::Result<(Scratch, Launch, HostReady)> {
     let scratch = part.scratch(plan.config.run.number)?;
     let file = scratch.path.join("config.toml");
-    std::fs::write(&file, &run.configuration)
-        .with_context(|| format!("cannot write {}", file.display()))?;
+    std::fs::write(&file, &run.configuration).with_context(|| format!("cannot write {}", file.display()))?;
     let loading = code::of_roles(&plan.config, |role: Role| plan.has_here(role));
     let (code, records) = Code::take(&loading, &scratch.path)?;
     rehearsal::rehearse(&code.in_place(&loading), plan.config.run.number)?;
@@ -80,7 +79,11 @@ fn furnish(run: &HostRun, plan: &mut Plan, part: &HostPart) -> anyhow::Result<(S
     };
     let ready = HostReady {
         host: next::host(),
-        directory: part.path().map(std::path::absolute).transpose().context("there is no working directory")?,
+        directory: part
+            .path()
+            .map(std::path::absolute)
+            .transpose()
+            .context("there is no working directory")?,
         is_shared: part.is_shared(),
         code: records,
     };

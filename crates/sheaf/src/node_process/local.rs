@@ -191,13 +191,7 @@ impl Drop for LocalProcess {
 pub(crate) struct NodeKey(PathBuf);
 
 impl NodeKey {
-    /// Makes a key in `directory`. Returns its digits as well, for other hosts.
-    pub(crate) fn make(directory: &Path) -> anyhow::Result<(Self, String)> {
-        let (_, digits) = RunKey::make_digits()?;
-        Ok((Self::keep(directory, &digits)?, digits))
-    }
-
-    /// Writes a key that another process has made into `directory`.
+    /// Writes a key that was made for the run into `directory`.
     pub(crate) fn keep(directory: &Path, digits: &str) -> anyhow::Result<Self> {
         let path = directory.join("run.key");
         // Of a run that was killed, in a directory that is written again.

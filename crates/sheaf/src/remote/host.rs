@@ -55,6 +55,8 @@ struct State {
     no_space: Option<String>,
     /// The manifest of its part of the run, once that is closed.
     closed: Option<Result<Option<String>, String>>,
+    /// Whether the run has begun: the host may come, or come back.
+    has_begun: bool,
     /// Whether the host is let go when it is lost: the run is over.
     is_ending: bool,
 }
@@ -90,6 +92,7 @@ impl Host {
             ready: None,
             no_space: None,
             closed: None,
+            has_begun: false,
             is_ending: false,
         };
         let host = Arc::new(Self {
@@ -180,6 +183,11 @@ impl Host {
     /// Looks at a node, or changes it.
     pub(super) fn with_node<T>(&self, node: &str, look: impl FnOnce(&mut RemoteNode) -> T) -> Option<T> {
         self.state().nodes.get_mut(node).map(look)
+    }
+
+    /// Lets the host come, or come back, from now on.
+    pub(super) fn note_begun(&self) {
+        self.state().has_begun = true;
     }
 
     /// Lets the host go when it is lost from now on.
@@ -287,9 +295,10 @@ impl Host {
         self.changed.notify_all();
     }
 
-    /// Asks the agent to come back to a run in progress. Returns whether that makes sense: a run that has not begun is refused as a whole.
+    /// Asks the agent to come, or to come back, to a run in progress. Returns whether that makes sense: a run that has not begun is refused as a
+    /// whole.
     fn call_again(&self) -> bool {
-        if self.state().is_ending || self.state().ready.is_none() {
+        if self.state().is_ending || !self.state().has_begun {
             return false;
         }
         std::thread::sleep(PAUSE);
@@ -300,7 +309,7 @@ impl Host {
             state.link = Arc::new(call(&self.agent, &self.key, &self.options));
             state.phase = Phase::Called;
         }
-        let run = HostRun { is_back: true, ..self.run.clone() };
+        let run = HostRun { is_back: self.state().ready.is_some(), ..self.run.clone() };
         self.order(&HostOrder::Prepare(Box::new(run)));
         true
     }
@@ -350,8 +359,8 @@ impl Host {
         match report {
             HostReport::Taken => state.phase = Phase::Prepares,
             HostReport::Refused(why) => {
-                if state.ready.is_some() {
-                    log_as!(AGENT_REFUSES, peer = self.agent; "the agent {} cannot start its nodes again: {why}", self.agent);
+                if state.has_begun && !state.is_ending {
+                    log_as!(AGENT_REFUSES, peer = self.agent; "the agent {} cannot start its nodes: {why}", self.agent);
                 }
                 state.phase = Phase::Refused(why);
             }

@@ -4,6 +4,7 @@ use super::host::{Host, RemoteNode};
 use crate::host_message::HostOrder;
 use crate::node_process::{Life, NodeProcess, ProcessEnd, TakeRecord};
 use crate::steered::RemoteLine;
+use crate::summary::NodeSummary;
 use rustix::process::Signal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,13 +34,15 @@ impl RemoteProcess {
         })
     }
 
-    /// Ends a process that was not started, because its host was not ready. Returns whether it was so.
-    fn is_called_off(&self, status: &str) -> bool {
-        let end = ProcessEnd { status: status.to_owned(), is_success: false, has_died: true };
+    /// Calls off the start of a process whose host was not there. Returns whether it had not been started.
+    fn is_called_off(&self) -> bool {
+        let end = ProcessEnd { status: "it was not started".to_owned(), is_success: true, has_died: false };
+        let nothing = NodeSummary { node: self.node.clone(), ..NodeSummary::default() };
+        let text = serde_json::to_string(&nothing).unwrap_or_default();
         let call_off = |node: &mut RemoteNode| {
             let was_awaited = std::mem::take(&mut node.is_awaited);
             if was_awaited {
-                node.end = Some((end, String::new()));
+                node.end = Some((end, text));
             }
             was_awaited
         };
@@ -53,7 +56,7 @@ impl RemoteProcess {
 
 impl NodeProcess for RemoteProcess {
     fn signal(&self, signal: Signal) -> Result<(), String> {
-        if self.is_called_off("its host was not ready") {
+        if self.is_called_off() {
             return Ok(());
         }
         let order = HostOrder::Signal { node: self.node.clone(), signal: signal.as_raw() };
@@ -104,9 +107,5 @@ impl NodeProcess for RemoteProcess {
     fn text(&mut self) -> anyhow::Result<String> {
         let text = |node: &mut RemoteNode| node.end.as_ref().map(|(_, text)| text.clone());
         Ok(self.host.with_node(&self.node, text).flatten().unwrap_or_default())
-    }
-
-    fn is_awaited(&self) -> bool {
-        self.host.with_node(&self.node, |node| node.is_awaited).unwrap_or(false)
     }
 }

@@ -1,7 +1,7 @@
 //! Closing a run, or the part of it that is on this host.
 
-use crate::objects::{self, RunObjects};
 use crate::hdf5;
+use crate::objects::{self, RunObjects};
 use anyhow::Context as _;
 use sheaf_config::Config;
 use sheaf_store::event_file::{ClosedFile, FileName, SessionName};
@@ -34,9 +34,8 @@ impl Closing<'_> {
         for record in &here {
             seal(self.path, run, record)?;
         }
-        let names = || {
-            here.iter().map(|record| SessionName { run, node: record.node, session: record.session })
-        };
+        let names =
+            || here.iter().map(|record| SessionName { run, node: record.node, session: record.session });
         self.list_files(names())?;
         self.list_removed(&before)?;
         // The events that count are on this disk, even if HDF5 conversion or the upload fails.
@@ -124,11 +123,7 @@ fn event_files(directory: &Path) -> anyhow::Result<BTreeSet<FileName>> {
 }
 
 /// Truncates the files of a session after the last event that counts.
-fn seal(
-    directory: &Path,
-    run: RunNumber,
-    record: &SessionRecord,
-) -> anyhow::Result<()> {
+fn seal(directory: &Path, run: RunNumber, record: &SessionRecord) -> anyhow::Result<()> {
     let SessionRecord { node, session, committed, .. } = *record;
     let sealed = seal_session(directory, SessionName { run, node, session }, committed)?;
     if sealed.void > 0 {

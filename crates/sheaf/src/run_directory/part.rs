@@ -43,11 +43,7 @@ pub(crate) struct OwnPart {
 
 impl HostPart {
     /// Makes the directory of a run on this host, or comes back to it.
-    pub(crate) fn create(
-        config: &Config,
-        here: &BTreeSet<NodeId>,
-        run: &HostRun,
-    ) -> anyhow::Result<Self> {
+    pub(crate) fn create(config: &Config, here: &BTreeSet<NodeId>, run: &HostRun) -> anyhow::Result<Self> {
         if config.output.kind == OutputKind::None {
             return Ok(Self::Nothing);
         }
@@ -159,7 +155,8 @@ fn holder(path: &Path, is_ending: impl Fn(&Holder) -> bool) -> anyhow::Result<Op
     let until = Instant::now() + LAST_HOLDER;
     loop {
         let holder = RunLock::holder(path);
-        let holder = holder.with_context(|| format!("cannot tell which process writes {}", path.display()))?;
+        let holder =
+            holder.with_context(|| format!("cannot tell which process writes {}", path.display()))?;
         match holder {
             Some(holder) if is_ending(&holder) && Instant::now() < until => std::thread::sleep(PAUSE),
             holder => return Ok(holder),

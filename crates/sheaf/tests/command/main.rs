@@ -11,6 +11,7 @@
 
 mod active;
 mod affinity;
+mod agents;
 mod bad_files;
 mod bad_input;
 mod bench;

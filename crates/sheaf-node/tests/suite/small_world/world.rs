@@ -1,4 +1,4 @@
-//! The simulated world: a few agents, a clock, and a scripted disk.
+//! The simulated world: a few drivers, a clock, and a scripted disk.
 
 use bytes::{Bytes, BytesMut};
 use sheaf_node::builder::{BuilderNode, BuilderReport, Judgement};
@@ -12,7 +12,7 @@ use sheaf_node::reborn::Reborn;
 use sheaf_node::report::{Gauges, RunReport};
 use sheaf_node::sink::{EventSink, NullSink, SinkError, Taken};
 use sheaf_node::trigger::TriggerRate;
-use sheaf_node::{Agent, NodeError, Progress, RunControls};
+use sheaf_node::{NodeDriver, NodeError, Progress, RunControls};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{Asking, BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources, Scope};
 use sheaf_protocol::channel::ChannelTimes;
@@ -64,7 +64,7 @@ pub(crate) struct Setup {
 }
 
 pub(crate) struct World {
-    agents: Vec<Box<dyn Agent>>,
+    drivers: Vec<Box<dyn NodeDriver>>,
     now: Timestamp,
     stop: Arc<AtomicBool>,
     pub(crate) controls: Arc<RunControls>,
@@ -72,7 +72,7 @@ pub(crate) struct World {
     report: Arc<Mutex<Option<RunReport>>>,
     builder_report: Arc<Mutex<Option<BuilderReport>>>,
     pub(crate) gauges: Arc<Gauges>,
-    /// Errors with which agents ended.
+    /// Errors with which drivers ended.
     pub(crate) errors: Vec<NodeError>,
 }
 
@@ -103,7 +103,7 @@ impl World {
         };
         let network = MemoryNetwork::new(&nodes, limits).unwrap();
         let mut world = Self {
-            agents: Vec::new(),
+            drivers: Vec::new(),
             now: Timestamp(1_000_000_000_000),
             stop: Arc::default(),
             controls: Arc::default(),
@@ -114,18 +114,18 @@ impl World {
             errors: Vec::new(),
         };
         world.disk().durable_every = setup.durable_every;
-        world.agents = vec![
+        world.drivers = vec![
             world.manager(&setup, attach(&network, NodeId::MANAGER)),
             world.readout(&setup, attach(&network, NodeId::readout(0))),
         ];
         if setup.has_output {
-            world.agents.push(world.output(attach(&network, NodeId::output(0))));
+            world.drivers.push(world.output(attach(&network, NodeId::output(0))));
         }
-        world.agents.push(world.builder(setup, network));
+        world.drivers.push(world.builder(setup, network));
         world
     }
 
-    fn manager(&self, setup: &Setup, endpoint: Box<dyn Endpoint>) -> Box<dyn Agent> {
+    fn manager(&self, setup: &Setup, endpoint: Box<dyn Endpoint>) -> Box<dyn NodeDriver> {
         let config = ManagerConfig {
             readouts: 1,
             builders: 1,
@@ -165,7 +165,7 @@ impl World {
         Box::new(ManagerNode::new(role, endpoint, course, self.gauges.clone(), done))
     }
 
-    fn readout(&self, setup: &Setup, endpoint: Box<dyn Endpoint>) -> Box<dyn Agent> {
+    fn readout(&self, setup: &Setup, endpoint: Box<dyn Endpoint>) -> Box<dyn NodeDriver> {
         let config = ReadoutConfig {
             sources: vec![SourceConfig { id: SOURCE, optional: false }],
             buffer: ByteCount(1 << 16),
@@ -190,7 +190,7 @@ impl World {
         Box::new(ReadoutNode::new(role, endpoint, vec![Box::new(source)], MANAGER_PATIENCE, self.now))
     }
 
-    fn output(&self, endpoint: Box<dyn Endpoint>) -> Box<dyn Agent> {
+    fn output(&self, endpoint: Box<dyn Endpoint>) -> Box<dyn NodeDriver> {
         let config = OutputConfig {
             builders: 1,
             window_events: 64,
@@ -203,7 +203,7 @@ impl World {
     }
 
     /// Steps a builder, which begins a new session when it was given up.
-    fn builder(&self, setup: Setup, network: MemoryNetwork) -> Box<dyn Agent> {
+    fn builder(&self, setup: Setup, network: MemoryNetwork) -> Box<dyn NodeDriver> {
         let config = BuilderConfig {
             readouts: vec![ReadoutSources { sources: vec![SOURCE] }],
             optional: BTreeSet::new(),
@@ -223,7 +223,7 @@ impl World {
         };
         let (disk, reports, now) = (self.disk.clone(), self.builder_report.clone(), self.now);
         let (mut filter, mut session) = (Some(setup.filter), SESSION.0);
-        let next = move || -> Result<Box<dyn Agent>, NodeError> {
+        let next = move || -> Result<Box<dyn NodeDriver>, NodeError> {
             session += 1;
             let me = Identity { session: SessionId(session), ..identity(NodeId::builder(0)) };
             let role = BuilderUnit::new(me, config.clone(), now);
@@ -240,30 +240,30 @@ impl World {
         Box::new(Reborn::new(NodeId::builder(0), Box::new(next)).unwrap())
     }
 
-    /// Steps every agent once.
+    /// Steps every driver once.
     pub(crate) fn step(&mut self) {
         self.step_without(None);
     }
 
-    /// Steps every agent once except this one, which is stalled.
+    /// Steps every driver once except this one, which is stalled.
     pub(crate) fn step_without(&mut self, held_up: Option<NodeId>) {
         self.now += Self::STEP;
         let (now, errors) = (self.now, &mut self.errors);
-        self.agents.retain_mut(|agent| {
-            if Some(agent.node()) == held_up {
+        self.drivers.retain_mut(|driver| {
+            if Some(driver.node()) == held_up {
                 return true;
             }
-            let finished = agent.work(now) == Progress::Finished;
-            agent.publish(now);
+            let finished = driver.work(now) == Progress::Finished;
+            driver.publish(now);
             if finished {
-                errors.extend(agent.finish().err());
+                errors.extend(driver.finish().err());
             }
             !finished
         });
     }
 
     pub(crate) fn is_running(&self) -> bool {
-        !self.agents.is_empty()
+        !self.drivers.is_empty()
     }
 
     /// Steps until `condition` holds.
@@ -279,7 +279,7 @@ impl World {
         panic!("{MOST_STEPS} steps were not enough");
     }
 
-    /// Steps until all agents have ended.
+    /// Steps until all drivers have ended.
     #[track_caller]
     pub(crate) fn run_to_end(&mut self) {
         for _ in 0..MOST_STEPS {
@@ -288,7 +288,7 @@ impl World {
             }
             self.step();
         }
-        let left: Vec<_> = self.agents.iter().map(|agent| agent.node()).collect();
+        let left: Vec<_> = self.drivers.iter().map(|driver| driver.node()).collect();
         panic!("{left:?} did not end");
     }
 
@@ -304,7 +304,7 @@ impl World {
 
     /// Kills a node without a message.
     pub(crate) fn kill(&mut self, node: NodeId) {
-        self.agents.retain(|agent| agent.node() != node);
+        self.drivers.retain(|driver| driver.node() != node);
     }
 
     pub(crate) fn disk(&self) -> MutexGuard<'_, Disk> {

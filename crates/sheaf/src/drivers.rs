@@ -1,4 +1,4 @@
-//! The agents of this process: each is a role with its endpoint, sources, outputs and filters.
+//! The drivers of this process: each is a role with its endpoint, sources, outputs and filters.
 
 use crate::consumers::{self, BuilderDoor, ClosingDoors};
 use crate::describe;
@@ -18,7 +18,7 @@ use sheaf_node::readout::{ReadoutNode, ReadoutReport};
 use sheaf_node::reborn::Reborn;
 use sheaf_node::report::{Gauges, RunReport};
 use sheaf_node::traces::Tracing;
-use sheaf_node::{Agent, Clock, NodeError, RunControls};
+use sheaf_node::{Clock, NodeDriver, NodeError, RunControls};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::liveness::Patience;
@@ -35,9 +35,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Makes the connection of a node's session.
 pub(crate) type Connect = Box<dyn FnMut(&Identity) -> anyhow::Result<Connection> + Send>;
 
-/// Makes the agents of this process.
+/// Makes the drivers of this process.
 #[derive(Clone)]
-pub(crate) struct AgentMaker {
+pub(crate) struct DriverMaker {
     pub(crate) plan: Arc<Plan>,
     pub(crate) directory: Option<PathBuf>,
     pub(crate) clock: Clock,
@@ -45,7 +45,7 @@ pub(crate) struct AgentMaker {
     pub(crate) controls: Arc<RunControls>,
     pub(crate) gauges: Arc<Gauges>,
     pub(crate) reports: Reports,
-    /// Where agents other than the event manager publish their metrics, if somebody reads them.
+    /// Where drivers other than the event manager publish their metrics, if somebody reads them.
     pub(crate) hub: Option<Hub>,
     /// Stamps of events, if somebody reads them.
     pub(crate) tracing: Option<Tracing>,
@@ -55,25 +55,29 @@ pub(crate) struct AgentMaker {
     pub(crate) manager_patience: Patience,
 }
 
-impl AgentMaker {
-    /// Has all agents publish at this hub.
+impl DriverMaker {
+    /// Has all drivers publish at this hub.
     pub(crate) fn publish_at(&mut self, hub: Hub) {
         self.gauges = Arc::new(Gauges::new(hub.clone(), self.plan.node_names()));
         self.hub = Some(hub);
     }
 
-    /// Makes the agent of a node that shares its process with the event manager. It ends with the event manager, even
+    /// Makes the driver of a node that shares its process with the event manager. It ends with the event manager, even
     /// if the two have not connected or the event manager's last messages have not arrived.
-    pub(crate) fn make_beside_manager(&self, id: NodeId, connect: Connect) -> anyhow::Result<Box<dyn Agent>> {
-        let agent = self.make(id, connect)?;
+    pub(crate) fn make_beside_manager(
+        &self,
+        id: NodeId,
+        connect: Connect,
+    ) -> anyhow::Result<Box<dyn NodeDriver>> {
+        let driver = self.make(id, connect)?;
         Ok(match id.role {
-            Role::Manager => agent,
-            Role::Readout | Role::Builder | Role::Output => Box::new(Leaving::new(agent, self.over.clone())),
+            Role::Manager => driver,
+            Role::Readout | Role::Builder | Role::Output => Box::new(Leaving::new(driver, self.over.clone())),
         })
     }
 
-    /// Makes the agent of a node. A builder begins a new session when the event manager has given it up.
-    pub(crate) fn make(&self, id: NodeId, mut connect: Connect) -> anyhow::Result<Box<dyn Agent>> {
+    /// Makes the driver of a node. A builder begins a new session when the event manager has given it up.
+    pub(crate) fn make(&self, id: NodeId, mut connect: Connect) -> anyhow::Result<Box<dyn NodeDriver>> {
         let maker = self.clone();
         let mut door = None;
         let mut begin = move || {
@@ -87,7 +91,7 @@ impl AgentMaker {
         // The first session begins here, so that errors are reported before anything runs.
         let mut first = Some(begin()?);
         let next = move || match first.take() {
-            Some(agent) => Ok(agent),
+            Some(driver) => Ok(driver),
             None => begin().map_err(|error| NodeError::NoSession { node: id, error: describe(&error) }),
         };
         Ok(Box::new(Reborn::new(id, Box::new(next))?))
@@ -99,7 +103,7 @@ impl AgentMaker {
         me: Identity,
         connection: Connection,
         door: &mut Option<BuilderDoor>,
-    ) -> anyhow::Result<Box<dyn Agent>> {
+    ) -> anyhow::Result<Box<dyn NodeDriver>> {
         let Connection { endpoint, arena } = connection;
         let (plan, now) = (&self.plan, self.clock.now());
         let node = plan.node(me.node).with_context(|| format!("{} is not in the configuration", me.node))?;
@@ -113,20 +117,20 @@ impl AgentMaker {
                 let way = (self.directory.as_deref(), endpoint.waker());
                 let sources = plan.start_programs(&me, node, sources, way, &self.reports.programs)?;
                 let patience = self.manager_patience;
-                let mut agent = ReadoutNode::new(role, endpoint, sources, patience, now).with_report(done);
+                let mut driver = ReadoutNode::new(role, endpoint, sources, patience, now).with_report(done);
                 if let Some(setup) = plan.preprocessing(node, &me, arena.as_ref()) {
-                    agent = agent.active(setup)?;
+                    driver = driver.active(setup)?;
                 }
                 if let Some(hub) = &self.hub {
-                    agent = agent.publishing(hub, &node.name, plan.readout_limits());
+                    driver = driver.publishing(hub, &node.name, plan.readout_limits());
                 }
                 if let Some(tracing) = &self.tracing {
-                    agent = agent.traced(tracing, &node.name, plan.node_names().builders);
+                    driver = driver.traced(tracing, &node.name, plan.node_names().builders);
                 }
                 let builders = usize::from(plan.count(Role::Builder));
                 Ok(Box::new(match plan.frame_shaper() {
-                    Some(config) => agent.shaped(config, builders),
-                    None => agent,
+                    Some(config) => driver.shaped(config, builders),
+                    None => driver,
                 }))
             }
             Role::Builder => {
@@ -146,24 +150,26 @@ impl AgentMaker {
                 let farm = plan.farm(&me, self.directory.as_deref())?;
                 let waker = endpoint.waker();
                 let farm = farm.map(|setup| Farm::new(setup, me.node, waker, now)).transpose()?;
-                let mut agent = BuilderNode::new(role, endpoint, judgement, patience, now).with_report(done);
-                agent = match step_filter(&plan.loading(), me.run)? {
-                    Some((filter, StepPlace::Own)) => agent.in_steps(filter),
-                    Some((filter, StepPlace::Beside)) => agent.in_steps_beside(filter)?,
-                    None => agent,
+                let mut driver = BuilderNode::new(role, endpoint, judgement, patience, now).with_report(done);
+                driver = match step_filter(&plan.loading(), me.run)? {
+                    Some((filter, StepPlace::Own)) => driver.in_steps(filter),
+                    Some((filter, StepPlace::Beside)) => driver.in_steps_beside(filter)?,
+                    None => driver,
                 };
                 if let Some(config) = plan.sender() {
-                    agent = agent.with_outputs(Sender::new(me, config, now));
+                    driver = driver.with_outputs(Sender::new(me, config, now));
                 }
                 if let Some(farm) = farm {
-                    agent = agent.with_farm(farm);
+                    driver = driver.with_farm(farm);
                 }
                 if let Some(tracing) = &self.tracing {
-                    agent = agent.traced(tracing, &node.name, plan.node_names().readouts);
+                    driver = driver.traced(tracing, &node.name, plan.node_names().readouts);
                 }
                 Ok(Box::new(match &self.hub {
-                    Some(hub) => agent.publishing(hub, &node.name, &plan.source_ids(), plan.builder_limits()),
-                    None => agent,
+                    Some(hub) => {
+                        driver.publishing(hub, &node.name, &plan.source_ids(), plan.builder_limits())
+                    }
+                    None => driver,
                 }))
             }
             Role::Output => {
@@ -171,21 +177,21 @@ impl AgentMaker {
                 let list = self.reports.outputs.clone();
                 let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
                 let sink = plan.sink(&me, self.directory.as_deref())?;
-                let agent = OutputNode::new(role, endpoint, sink, self.manager_patience, now);
-                let agent = agent.with_report(done);
-                let agent = match &self.tracing {
-                    Some(tracing) => agent.traced(tracing, &node.name),
-                    None => agent,
+                let driver = OutputNode::new(role, endpoint, sink, self.manager_patience, now);
+                let driver = driver.with_report(done);
+                let driver = match &self.tracing {
+                    Some(tracing) => driver.traced(tracing, &node.name),
+                    None => driver,
                 };
                 Ok(Box::new(match &self.hub {
-                    Some(hub) => agent.publishing(hub, &node.name, plan.output_limits()),
-                    None => agent,
+                    Some(hub) => driver.publishing(hub, &node.name, plan.output_limits()),
+                    None => driver,
                 }))
             }
         }
     }
 
-    fn make_manager(&self, me: Identity, endpoint: Box<dyn Endpoint>) -> anyhow::Result<Box<dyn Agent>> {
+    fn make_manager(&self, me: Identity, endpoint: Box<dyn Endpoint>) -> anyhow::Result<Box<dyn NodeDriver>> {
         let plan = &self.plan;
         let role = EventManager::new(me, plan.manager(), self.clock.now());
         let (run, over) = (self.reports.run.clone(), self.over.clone());
@@ -228,7 +234,7 @@ pub(crate) struct Reports {
 impl Reports {
     /// Returns the figures that the summary needs in addition to the event manager's report.
     ///
-    /// Waits until the doors for consumers are closed and programs have ended: the agents must have been dropped.
+    /// Waits until the doors for consumers are closed and programs have ended: the drivers must have been dropped.
     pub(crate) fn extras(&self) -> Extras {
         let ending = std::mem::take(&mut *self.programs.lock().unwrap_or_else(PoisonError::into_inner));
         let programs: Vec<_> = ending.into_iter().map(|(node, programs)| (node, programs.wait())).collect();

@@ -1,0 +1,392 @@
+//! Runs whose nodes are started by agents. All hosts are this machine, each with a working directory of its own.
+
+use crate::child::{Running, ScratchDirectory, children_of, signal, start, wait_until};
+use crate::nodes::free_ports;
+use crate::output::{assert_adds_up, field, number, verify};
+use serde_json::Value;
+use std::fs;
+use std::io;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+const EVENTS: u64 = 3_000;
+
+/// An agent in a working directory of its own.
+struct Agent {
+    directory: PathBuf,
+    address: String,
+    key: PathBuf,
+    running: Option<Running>,
+}
+
+impl Agent {
+    fn new(scratch: &ScratchDirectory, name: &str, key: &Path) -> Self {
+        let directory = scratch.join(name);
+        fs::create_dir(&directory).unwrap();
+        let [port] = free_ports();
+        let mut agent =
+            Self { directory, address: format!("127.0.0.1:{port}"), key: key.to_owned(), running: None };
+        agent.begin();
+        agent
+    }
+
+    fn begin(&mut self) {
+        let arguments = ["agent", "--listen", &self.address, "--key"].map(str::to_owned);
+        let arguments = arguments.into_iter().chain([self.key.display().to_string()]);
+        let mut running = start(&self.directory, arguments);
+        running.wait_until_said("listens on");
+        self.running = Some(running);
+    }
+
+    fn running(&mut self) -> &mut Running {
+        self.running.as_mut().expect("it was started")
+    }
+
+    /// The process of a node that the agent has started for a run.
+    fn node(&self, name: &str) -> u32 {
+        let agent = self.running.as_ref().expect("it was started").id();
+        let find = || {
+            let of_run = |run: u32| children_of(run).into_iter().find(|(node, _)| node == name);
+            host_runs(agent).into_iter().find_map(of_run)
+        };
+        wait_until(&format!("{name} has a process"), || find().is_some());
+        find().expect("it was there").1
+    }
+
+    /// Kills the agent alone; the processes of its runs learn of it.
+    fn kill(&mut self) {
+        drop(self.running.take());
+    }
+
+    fn run(&self) -> PathBuf {
+        self.directory.join("runs/run000001")
+    }
+}
+
+/// The processes of an agent that look after the nodes of a run.
+fn host_runs(agent: u32) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let path = entry.ok()?.path();
+        let id: u32 = path.file_name()?.to_str()?.parse().ok()?;
+        let arguments = fs::read(path.join("cmdline")).ok()?;
+        let is_host_run = arguments.split(|byte| *byte == 0).nth(1)? == b"host-run";
+        let status = fs::read_to_string(path.join("status")).ok()?;
+        let parent =
+            status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse::<u32>().ok()?;
+        (is_host_run && parent == agent).then_some(id)
+    });
+    processes.collect()
+}
+
+fn key(scratch: &ScratchDirectory, name: &str, digit: char) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = scratch.file(name, &String::from_iter([digit; 64]));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    path
+}
+
+/// A system of two readout units and two builder units, some of them with agents.
+struct System {
+    scratch: ScratchDirectory,
+    key: PathBuf,
+    ports: [u16; 5],
+}
+
+impl System {
+    fn new() -> Self {
+        let scratch = ScratchDirectory::new();
+        let key = key(&scratch, "agents.key", '7');
+        fs::create_dir(scratch.join("run")).unwrap();
+        Self { scratch, key, ports: free_ports() }
+    }
+
+    fn agent(&self, name: &str) -> Agent {
+        Agent::new(&self.scratch, name, &self.key)
+    }
+
+    /// Writes a configuration: `agents` are those of the event manager, the readout units and the builder units; an empty one is none.
+    fn configure(&self, head: &str, agents: [&str; 5]) {
+        let names = [
+            ("evm", "manager"),
+            ("ru0", "readout"),
+            ("ru1", "readout"),
+            ("bu0", "builder"),
+            ("bu1", "builder"),
+        ];
+        let nodes = names.iter().zip(self.ports).zip(agents).map(|(((name, role), port), agent)| {
+            let agent = if agent.is_empty() { String::new() } else { format!("agent = \"{agent}\"\n") };
+            format!("[[node]]\nname = \"{name}\"\nrole = \"{role}\"\naddress = \"127.0.0.1:{port}\"\n{agent}")
+        });
+        let nodes: String = nodes.collect();
+        let text = format!(
+            "[transport]\nkind = \"tcp\"\n[agents]\nkey_file = \"{}\"\nanswer_timeout_ms = 120000\npatience_ms = 120000\n\
+             [builder]\ncheck_content = true\n[manager]\nstart_timeout_ms = 120000\n{head}\n{nodes}",
+            self.key.display()
+        );
+        self.scratch.file("run/run.toml", &text);
+    }
+
+    fn start(&self, arguments: &str) -> Running {
+        let all = format!("run run.toml --json {arguments}");
+        start(&self.scratch.join("run"), all.split_whitespace())
+    }
+
+    fn run(&self) -> PathBuf {
+        self.scratch.join("run/runs/run000001")
+    }
+
+    /// Verifies the parts of a run, and all of their files together. Returns the number of events.
+    fn verify_all(&self, agents: &[&Agent]) -> u64 {
+        let whole = self.scratch.join("whole");
+        fs::create_dir(&whole).unwrap();
+        let parts = std::iter::once(self.run()).chain(agents.iter().map(|agent| agent.run()));
+        for part in parts {
+            verify(&part, 0);
+            for entry in fs::read_dir(&part).unwrap() {
+                let file = entry.unwrap().path();
+                let to = whole.join(file.file_name().unwrap());
+                if file.is_file() && !to.exists() {
+                    fs::copy(&file, &to).unwrap();
+                }
+            }
+        }
+        let report = verify(&whole, 0);
+        assert!(report.get("elsewhere").is_none(), "everything is here: {report:#}");
+        number(&report, "events")
+    }
+}
+
+fn stored(summary: &Value) -> u64 {
+    assert_adds_up(summary);
+    number(summary, "ledger.stored")
+}
+
+/// The test ends the run by a signal once enough has happened.
+const UNTIL_STOPPED: &str = "[run]\nduration_s = 0\n[trigger]\nmode = \"fixed\"\nrate_hz = 1000.0\n";
+
+#[test]
+fn nodes_of_two_agents_take_one_run_and_each_host_keeps_its_part() {
+    let system = System::new();
+    let (one, two) = (system.agent("one"), system.agent("two"));
+    let (a, b) = (&*one.address, &*two.address);
+    system.configure(&format!("[run]\nevents = {EVENTS}\nduration_s = 0\n"), ["", a, b, a, b]);
+    let summary = system.start("").end().exits(0).json();
+    assert_eq!(stored(&summary), EVENTS);
+    assert_eq!(system.verify_all(&[&one, &two]), EVENTS);
+    let report = verify(&one.run(), 0);
+    let elsewhere = field(&report, "elsewhere").as_array().unwrap();
+    assert_eq!(elsewhere.len(), 1, "{report:#}");
+    assert_eq!(number(&report, "events") + number(&elsewhere[0], "events"), EVENTS);
+    for agent in [&one, &two] {
+        let left: Vec<_> =
+            ["run.key", "reserve", "running"].map(|name| agent.run().join(name).exists()).into();
+        assert_eq!(left, [false; 3], "nothing temporary is left in {}", agent.run().display());
+    }
+    let log = fs::read_to_string(system.run().join("log.jsonl")).unwrap();
+    assert!(log.contains("run-ended"), "{log}");
+}
+
+#[test]
+fn hosts_that_share_a_disk_share_the_directory_of_the_run() {
+    let system = System::new();
+    let mut agent = Agent {
+        directory: system.scratch.join("run"),
+        address: format!("127.0.0.1:{}", free_ports::<1>()[0]),
+        key: system.key.clone(),
+        running: None,
+    };
+    agent.begin();
+    let at = &*agent.address;
+    system.configure(&format!("[run]\nevents = {EVENTS}\nduration_s = 0\n"), ["", at, "", at, ""]);
+    let summary = system.start("").end().exits(0).json();
+    assert_eq!(stored(&summary), EVENTS);
+    let report = verify(&system.run(), 0);
+    assert_eq!(number(&report, "events"), EVENTS);
+    assert!(report.get("elsewhere").is_none());
+}
+
+#[test]
+fn a_builder_unit_that_dies_on_the_host_of_an_agent_is_started_again() {
+    let system = System::new();
+    let agent = system.agent("one");
+    let at = &*agent.address;
+    system.configure(UNTIL_STOPPED, ["", "", at, at, at]);
+    let mut running = system.start("");
+    running.wait_until_said("running: ");
+    let first = agent.node("bu0");
+    signal(first, "KILL");
+    running.wait_until_said("bu0 died (signal: 9 (SIGKILL)); it is restarted");
+    wait_until("bu0 has another process", || agent.node("bu0") != first);
+    running.signal("INT");
+    let summary = running.end().exits(0).json();
+    assert_eq!(stored(&summary), system.verify_all(&[&agent]));
+}
+
+#[test]
+fn the_builder_units_of_an_agent_that_is_started_again_join_the_run_again() {
+    let system = System::new();
+    let (mut lost, stays) = (system.agent("lost"), system.agent("stays"));
+    let (a, b) = (lost.address.clone(), &*stays.address);
+    system.configure(UNTIL_STOPPED, ["", "", b, &a, b]);
+    let mut running = system.start("");
+    running.wait_until_said("running: ");
+    lost.node("bu0");
+    lost.kill();
+    running.wait_until_said("[agent-lost]");
+    lost.begin();
+    running.wait_until_said("bu0 died (the agent");
+    let again = lost.node("bu0");
+    wait_until("it writes events", || {
+        let files = fs::read_dir(lost.run()).unwrap().flatten();
+        files.filter(|file| file.file_name().to_string_lossy().contains("_bu0_")).count() > 1
+    });
+    assert!(again > 0);
+    running.signal("INT");
+    let summary = running.end().exits(0).json();
+    assert_eq!(stored(&summary), system.verify_all(&[&lost, &stays]));
+}
+
+/// Passes connections on, and cuts all of them when it is asked to.
+struct Cable {
+    address: String,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Cable {
+    fn to(agent: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let streams = Arc::new(Mutex::new(Vec::new()));
+        let (held, agent) = (streams.clone(), agent.to_owned());
+        std::thread::spawn(move || {
+            for caller in listener.incoming().map_while(Result::ok) {
+                let Ok(called) = TcpStream::connect(&agent) else { continue };
+                held.lock().unwrap().extend([caller.try_clone().unwrap(), called.try_clone().unwrap()]);
+                pass(&caller, &called);
+                pass(&called, &caller);
+            }
+        });
+        Self { address, streams }
+    }
+
+    fn cut(&self) {
+        for stream in self.streams.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+fn pass(from: &TcpStream, to: &TcpStream) {
+    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+    std::thread::spawn(move || {
+        let _ = io::copy(&mut from, &mut to);
+        let _ = to.shutdown(Shutdown::Both);
+        let _ = from.shutdown(Shutdown::Both);
+    });
+}
+
+#[test]
+fn connections_to_an_agent_that_are_cut_cost_nothing() {
+    let system = System::new();
+    let agent = system.agent("one");
+    let cable = Cable::to(&agent.address);
+    system.configure(UNTIL_STOPPED, ["", "", &cable.address, &cable.address, ""]);
+    let mut running = system.start("");
+    running.wait_until_said("running: ");
+    for cuts in 1..=3 {
+        cable.cut();
+        wait_until("the connection is back", || running.said().matches("is connected again").count() >= cuts);
+    }
+    running.signal("INT");
+    let summary = running.end().exits(0).json();
+    assert_eq!(number(&summary, "ledger.triggers"), stored(&summary));
+    assert_eq!(stored(&summary), system.verify_all(&[&agent]));
+}
+
+#[test]
+fn a_run_after_one_that_was_killed_has_the_addresses_of_its_nodes() {
+    let system = System::new();
+    let mut agent = system.agent("one");
+    let at = agent.address.clone();
+    system.configure(UNTIL_STOPPED, ["", &at, &at, &at, &at]);
+    let mut running = system.start("");
+    running.wait_until_said("running: ");
+    agent.node("ru0");
+    drop(running);
+    system.configure(
+        &format!("[run]\nnumber = 2\nevents = {EVENTS}\nduration_s = 0\n"),
+        ["", &at, &at, &at, &at],
+    );
+    let summary = system.start("").end().exits(0).json();
+    assert_eq!(stored(&summary), EVENTS);
+    assert!(agent.running().said().contains("run 1 is gone: its nodes on this host end"));
+}
+
+#[test]
+fn an_agent_with_another_key_or_none_at_all_refuses_the_run_and_nothing_is_left() {
+    let system = System::new();
+    let stranger = Agent::new(&system.scratch, "stranger", &key(&system.scratch, "other.key", '8'));
+    let at = &*stranger.address;
+    system.configure(&format!("[run]\nevents = {EVENTS}\nduration_s = 0\n"), ["", at, "", "", ""]);
+    system.start("").end().exits(1).says(&["cannot start ru0", "another key", "agents.key_file"]);
+    assert!(!system.run().exists() && !stranger.run().exists());
+    let nobody = format!("127.0.0.1:{}", free_ports::<1>()[0]);
+    let head = format!("[run]\nevents = {EVENTS}\nduration_s = 0\n");
+    system.configure(&head, ["", &nobody, "", "", ""]);
+    let path = system.scratch.join("run/run.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("answer_timeout_ms = 120000", "answer_timeout_ms = 300")).unwrap();
+    let words = ["which starts ru0, does not answer", "start `sheaf agent` on that host", "--local"];
+    system.start("").end().exits(1).says(&words);
+    assert!(!system.run().exists());
+    let summary = system.start("--local").end().exits(0).json();
+    assert_eq!(stored(&summary), EVENTS);
+}
+
+#[test]
+fn a_run_whose_requirements_are_met_begins_without_an_agent_which_joins_later() {
+    let system = System::new();
+    let mut late = system.agent("late");
+    late.kill();
+    let at = late.address.clone();
+    let head = format!("[require.farm]\nnodes = [\"bu*\"]\nshare = 0.5\n{UNTIL_STOPPED}");
+    system.configure(&head, ["", "", "", "", &at]);
+    let path = system.scratch.join("run/run.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let text = text.replace("answer_timeout_ms = 120000", "answer_timeout_ms = 300");
+    fs::write(&path, text.replace("start_timeout_ms = 120000", "start_timeout_ms = 2000")).unwrap();
+    let mut running = system.start("");
+    running.wait_until_said("[agent-absent]");
+    running.wait_until_said("running: ");
+    late.begin();
+    late.node("bu1");
+    wait_until("it writes events", || {
+        let files = fs::read_dir(late.run()).into_iter().flatten().flatten();
+        files.filter(|file| file.file_name().to_string_lossy().ends_with(".sheaf")).count() > 0
+    });
+    running.signal("INT");
+    let summary = running.end().exits(0).json();
+    assert_eq!(stored(&summary), system.verify_all(&[&late]));
+}
+
+#[test]
+fn the_doctor_asks_the_agents_of_a_configuration() {
+    let system = System::new();
+    let agent = system.agent("one");
+    let at = &*agent.address;
+    system.configure("", ["", at, "", "", ""]);
+    let ask = |code: i32| {
+        let arguments = ["doctor", "--config", "run.toml", "--all"];
+        let said = start(&system.scratch.join("run"), arguments).end();
+        assert!(code == 0 || said.status.code() == Some(code), "{said:?}");
+        said
+    };
+    ask(0).prints(&[&format!("ok       agent {at}"), "starts ru0"]);
+    let nobody = format!("127.0.0.1:{}", free_ports::<1>()[0]);
+    system.configure("", ["", &nobody, "", "", ""]);
+    let path = system.scratch.join("run/run.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("answer_timeout_ms = 120000", "answer_timeout_ms = 300")).unwrap();
+    ask(3).prints(&[&format!("PROBLEM  agent {nobody}"), "does not answer", "start `sheaf agent`"]);
+}
