@@ -1,9 +1,9 @@
 //! Calls an agent, and calls again when the connection is lost.
 
 use crate::LinkOptions;
-use crate::conversation::{Conversation, Over, Shared, Waker};
+use crate::conversation::{Conversation, EndReason, Shared, Waker};
 use crate::frame::{Frame, NAME, Name};
-use crate::pump;
+use crate::pump::{self, Place};
 use crate::secure::{Secured, Tls};
 use sheaf_key::{Purpose, RunKey};
 use socket2::{SockRef, TcpKeepalive};
@@ -23,7 +23,7 @@ enum CallError {
     /// It is tried again.
     Again(String),
     /// It would be in vain.
-    Final(Over),
+    Final(EndReason),
 }
 
 impl From<io::Error> for CallError {
@@ -48,7 +48,7 @@ pub fn call(address: &str, key: &RunKey, options: &LinkOptions) -> Conversation 
     };
     let spawned = std::thread::Builder::new().name("agent-link".into()).spawn(move || caller.run());
     if let Err(error) = spawned {
-        shared.end(Over::Refused(format!("cannot start a thread: {error}")));
+        shared.end(EndReason::Refused(format!("cannot start a thread: {error}")));
     }
     Conversation::of(shared)
 }
@@ -69,7 +69,7 @@ impl Caller {
         });
         let (name, tls) = match prepared {
             Ok(prepared) => prepared,
-            Err(error) => return self.shared.end(Over::Refused(error.to_string())),
+            Err(error) => return self.shared.end(EndReason::Refused(error.to_string())),
         };
         let (mut is_first, mut pause) = (true, PAUSES.0);
         loop {
@@ -89,12 +89,7 @@ impl Caller {
     }
 
     /// Makes a connection, and has both ends prove that they have the key.
-    fn connect(
-        &self,
-        name: Name,
-        is_first: bool,
-        tls: &Tls,
-    ) -> Result<(Secured, (u64, Arc<Waker>)), CallError> {
+    fn connect(&self, name: Name, is_first: bool, tls: &Tls) -> Result<(Secured, Place), CallError> {
         let stream = connect(&self.address, self.timeout)?;
         prepare(&stream)?;
         let mut secured = Secured::call(stream, tls, self.timeout)?;
@@ -109,24 +104,28 @@ impl Caller {
         };
         if !secured.is_proven(&self.key, Purpose::AgentDoor, &proof) {
             let why = "the other end does not have the key of the agents".to_owned();
-            return Err(if is_first { CallError::Final(Over::Refused(why)) } else { CallError::Again(why) });
+            return Err(if is_first {
+                CallError::Final(EndReason::Refused(why))
+            } else {
+                CallError::Again(why)
+            });
         }
         if !is_known {
-            return Err(CallError::Final(Over::Unknown));
+            return Err(CallError::Final(EndReason::Unknown));
         }
         let waker = Waker::new()?;
         let mut state = self.shared.state();
         if state.exchange.connect(received).is_err() {
-            return Err(CallError::Final(Over::Unknown));
+            return Err(CallError::Final(EndReason::Unknown));
         }
         drop(state);
         let connection = self.shared.connect(waker.clone());
-        Ok((secured, (connection, waker)))
+        Ok((secured, Place { connection, waker }))
     }
 }
 
-fn another_key() -> Over {
-    Over::Refused(
+fn another_key() -> EndReason {
+    EndReason::Refused(
         "it has another key: give both the same file, `agents.key_file` and `sheaf agent --key`".into(),
     )
 }

@@ -15,7 +15,7 @@ const NOTICES: usize = 16;
 
 /// Why a conversation is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Over {
+pub enum EndReason {
     /// The other end has closed it, or this one has.
     Closed,
     /// The other end has another key, is of another release, or is no agent: the text has the reason.
@@ -26,7 +26,7 @@ pub enum Over {
     Patience(String),
 }
 
-/// What there is to receive.
+/// A message, a notice, or the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Received {
     /// A message of the other end.
@@ -38,7 +38,7 @@ pub enum Received {
     /// The connection was lost, or cannot be made, with the reason. It is tried again.
     Lost(String),
     /// The conversation is over. All messages were received.
-    Over(Over),
+    Ended(EndReason),
 }
 
 /// One end of a conversation. Dropping it ends the conversation without notice.
@@ -59,7 +59,7 @@ impl Conversation {
     pub fn send(&self, message: &[u8]) -> Result<(), SendError> {
         let mut state = self.shared.state();
         if state.over.is_some() {
-            return Err(SendError::Over);
+            return Err(SendError::Ended);
         }
         state.exchange.send(message)?;
         state.wake();
@@ -134,7 +134,7 @@ impl Conversation {
             state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         let is_settled = state.exchange.is_settled();
-        state.end(Over::Closed);
+        state.end(EndReason::Closed);
         self.shared.changed.notify_all();
         is_settled
     }
@@ -142,12 +142,12 @@ impl Conversation {
 
 impl Drop for Conversation {
     fn drop(&mut self) {
-        self.shared.state().end(Over::Closed);
+        self.shared.state().end(EndReason::Closed);
         self.shared.changed.notify_all();
     }
 }
 
-/// What the owner of an end and the thread of its connection share.
+/// State that the owner of an end and the thread of its connection share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<State>,
@@ -166,7 +166,7 @@ pub(crate) struct State {
     /// Why there is no connection.
     trouble: String,
     notices: VecDeque<Received>,
-    pub(crate) over: Option<Over>,
+    pub(crate) over: Option<EndReason>,
     waker: Option<Arc<Waker>>,
     dropped: u64,
 }
@@ -240,7 +240,7 @@ impl Shared {
     }
 
     /// Ends the conversation.
-    pub(crate) fn end(&self, over: Over) {
+    pub(crate) fn end(&self, over: EndReason) {
         self.state().end(over);
         self.changed.notify_all();
     }
@@ -255,7 +255,7 @@ impl State {
     /// Ends the conversation with the last word of the other end, if it has said it.
     pub(crate) fn note_last_word(&mut self) {
         if self.exchange.is_over() && self.exchange.is_settled() {
-            self.end(Over::Closed);
+            self.end(EndReason::Closed);
         }
     }
 
@@ -269,12 +269,12 @@ impl State {
             return Some(Received::Message(message));
         }
         if self.exchange.is_over() {
-            self.over.get_or_insert(Over::Closed);
+            self.over.get_or_insert(EndReason::Closed);
         }
         if !self.is_connected && self.over.is_none() && self.unconnected_since.elapsed() >= patience {
-            self.end(Over::Patience(self.trouble.clone()));
+            self.end(EndReason::Patience(self.trouble.clone()));
         }
-        self.over.clone().map(Received::Over)
+        self.over.clone().map(Received::Ended)
     }
 
     fn notice(&mut self, notice: Received) {
@@ -293,7 +293,7 @@ impl State {
         }
     }
 
-    fn end(&mut self, over: Over) {
+    fn end(&mut self, over: EndReason) {
         self.over.get_or_insert(over);
         self.wake();
     }

@@ -4,7 +4,7 @@ use crate::LinkOptions;
 use crate::caller::prepare;
 use crate::conversation::{Conversation, Shared, Waker};
 use crate::frame::{Frame, Name};
-use crate::pump;
+use crate::pump::{self, Place};
 use crate::secure::{Secured, Tls};
 use sheaf_key::{Purpose, RunKey};
 use std::collections::{BTreeMap, VecDeque};
@@ -88,7 +88,10 @@ fn listen(listener: &TcpListener, guard: &Arc<Guard>) {
     }
 }
 
-/// What all connections of a door share.
+/// A connection whose ends are known, its conversation, and its place in that.
+type Met = (Secured, Arc<Shared>, Place);
+
+/// State that all connections of a door share.
 struct Guard {
     key: RunKey,
     tls: Tls,
@@ -140,7 +143,7 @@ impl Guard {
     }
 
     /// Has both ends prove that they have the key, and finds the conversation.
-    fn meet(&self, stream: TcpStream) -> io::Result<Option<(Secured, Arc<Shared>, (u64, Arc<Waker>))>> {
+    fn meet(&self, stream: TcpStream) -> io::Result<Option<Met>> {
         prepare(&stream)?;
         let mut secured = Secured::answer(stream, &self.tls, self.options.connect_timeout)?;
         let Frame::Call { proof, name, is_first, received } = secured.read()? else {
@@ -167,7 +170,7 @@ impl Guard {
             };
             return Err(io::Error::other(why));
         }
-        Ok(Some((secured, shared, (connection, waker))))
+        Ok(Some((secured, shared, Place { connection, waker })))
     }
 
     /// Returns the conversation with this name, and whether it is new. `None` if it should be known and is not.

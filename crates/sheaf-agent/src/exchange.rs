@@ -12,12 +12,12 @@ pub enum SendError {
     /// Too many bytes wait to be acknowledged.
     #[error("the other end does not take messages as fast as they are sent")]
     Full,
-    /// The message is longer than [`LONGEST_MESSAGE`](crate::LONGEST_MESSAGE).
+    /// The message is longer than [`LONGEST_MESSAGE`].
     #[error("a message is longer than 16 MiB")]
     TooLong,
     /// The conversation is over.
     #[error("the conversation is over")]
-    Over,
+    Ended,
 }
 
 /// The other end has broken the rules of a conversation.
@@ -79,7 +79,7 @@ impl Exchange {
     /// Takes a message for the other end. A message that is longer than the whole room is taken where no other waits.
     pub(crate) fn send(&mut self, message: &[u8]) -> Result<(), SendError> {
         if self.has_closed || self.is_closed {
-            return Err(SendError::Over);
+            return Err(SendError::Ended);
         }
         if message.len() > LONGEST_MESSAGE {
             return Err(SendError::TooLong);
@@ -304,6 +304,6 @@ mod tests {
         assert!(!end.has_spare_room(1));
         assert_eq!(end.send(&vec![0; LONGEST_MESSAGE + 1]), Err(SendError::TooLong));
         end.close();
-        assert_eq!(end.send(&[]), Err(SendError::Over));
+        assert_eq!(end.send(&[]), Err(SendError::Ended));
     }
 }

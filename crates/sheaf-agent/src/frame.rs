@@ -41,7 +41,7 @@ pub(crate) enum Frame {
     Ping,
 }
 
-/// What is not a frame.
+/// Error of bytes that are no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the other end does not speak the language of this release")]
 pub(crate) struct NoFrame;

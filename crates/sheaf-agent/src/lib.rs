@@ -32,7 +32,7 @@ mod secure;
 mod tests;
 
 pub use caller::call;
-pub use conversation::{Conversation, Over, Received, SendError};
+pub use conversation::{Conversation, EndReason, Received, SendError};
 pub use door::Door;
 pub use frame::LONGEST_MESSAGE;
 

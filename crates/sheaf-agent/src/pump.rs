@@ -19,6 +19,14 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// Bytes of frames that are given to TLS at once.
 const BATCH: usize = 64 << 10;
 
+/// Place of a connection in its conversation.
+pub(crate) struct Place {
+    /// Number of the connection.
+    pub(crate) connection: u64,
+    /// Wakes its thread.
+    pub(crate) waker: Arc<Waker>,
+}
+
 /// The end of a connection.
 #[derive(Debug)]
 pub(crate) struct Ended {
@@ -28,7 +36,7 @@ pub(crate) struct Ended {
 }
 
 /// Moves frames until the connection or the conversation ends, or a newer connection takes the place of this one.
-pub(crate) fn run(secured: Secured, shared: &Shared, (connection, waker): (u64, Arc<Waker>)) {
+pub(crate) fn run(secured: Secured, shared: &Shared, Place { connection, waker }: Place) {
     let Secured { stream, tls, frames, .. } = secured;
     let mut pump =
         Pump { stream, tls, frames, shared, connection, waker, plain: Vec::new(), heard: Instant::now() };

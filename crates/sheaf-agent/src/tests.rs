@@ -2,7 +2,7 @@
 
 use crate::frame::Frame;
 use crate::secure::{Secured, Tls};
-use crate::{Conversation, Door, LinkOptions, Over, Received, SendError, call};
+use crate::{Conversation, Door, EndReason, LinkOptions, Received, SendError, call};
 use sheaf_key::{Purpose, RunKey};
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -40,10 +40,10 @@ fn message(conversation: &Conversation) -> Vec<u8> {
     }
 }
 
-fn over(conversation: &Conversation) -> Over {
+fn over(conversation: &Conversation) -> EndReason {
     loop {
         match conversation.receive(WATCHDOG) {
-            Received::Over(over) => return over,
+            Received::Ended(over) => return over,
             Received::Connected | Received::Lost(_) => {}
             other => panic!("{other:?}"),
         }
@@ -106,8 +106,8 @@ fn messages_go_both_ways_and_the_last_arrives_before_the_end() {
     run.send(b"close").expect("there is room");
     assert!(run.close(WATCHDOG), "the agent has received everything");
     assert_eq!(message(&agent), b"close");
-    assert_eq!(over(&agent), Over::Closed);
-    assert_eq!(agent.send(b"late"), Err(SendError::Over));
+    assert_eq!(over(&agent), EndReason::Closed);
+    assert_eq!(agent.send(b"late"), Err(SendError::Ended));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn messages_survive_connections_that_are_cut() {
 fn a_caller_with_another_key_is_refused_and_so_is_an_agent() {
     let door = door();
     let stranger = call(&door.address().to_string(), &key(2), &options());
-    let Over::Refused(why) = over(&stranger) else { panic!("it is refused") };
+    let EndReason::Refused(why) = over(&stranger) else { panic!("it is refused") };
     assert!(why.contains("agents.key_file"), "{why}");
     assert!(door.accept(Duration::ZERO).is_none());
     // A door that does not care whether the caller has its key, and answers with its own.
@@ -154,7 +154,7 @@ fn a_caller_with_another_key_is_refused_and_so_is_an_agent() {
     secured.read().expect("the call");
     let proof = secured.prove(&key(2), Purpose::AgentDoor);
     secured.write(&Frame::Answer { proof, is_known: true, received: 0 }).expect("it is written");
-    assert!(matches!(over(&run), Over::Refused(_)));
+    assert!(matches!(over(&run), EndReason::Refused(_)));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_reflected_proof_is_none() {
     let mut secured = Secured::answer(stream, &Tls::new().expect("keys"), WATCHDOG).expect("TLS is there");
     let Ok(Frame::Call { proof, .. }) = secured.read() else { panic!("the call") };
     secured.write(&Frame::Answer { proof, is_known: true, received: 0 }).expect("it is written");
-    assert!(matches!(over(&run), Over::Refused(_)));
+    assert!(matches!(over(&run), EndReason::Refused(_)));
 }
 
 /// Somebody has a TLS session with each end, and passes on what is in them.
@@ -182,7 +182,7 @@ fn somebody_in_the_middle_is_found_out() {
     to_agent.write(&to_run.read().expect("the call")).expect("it is written");
     assert_eq!(to_agent.read().expect("the answer"), Frame::Refusal);
     to_run.write(&Frame::Refusal).expect("it is written");
-    assert!(matches!(over(&run), Over::Refused(_)));
+    assert!(matches!(over(&run), EndReason::Refused(_)));
     assert!(door.accept(Duration::ZERO).is_none());
 }
 
@@ -213,7 +213,7 @@ fn an_agent_that_is_started_again_does_not_know_the_conversation() {
     for stream in held.lock().expect("nobody panics").drain(..) {
         let _ = stream.shutdown(Shutdown::Both);
     }
-    assert_eq!(over(&run), Over::Unknown);
+    assert_eq!(over(&run), EndReason::Unknown);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn patience_ends_with_the_last_reason() {
     drop(listener);
     let impatient = LinkOptions { patience: Duration::from_millis(200), ..options() };
     let run = call(&address.to_string(), &key(1), &impatient);
-    let Over::Patience(why) = over(&run) else { panic!("nobody answers") };
+    let EndReason::Patience(why) = over(&run) else { panic!("nobody answers") };
     assert!(why.contains("refused"), "{why}");
 }
 

@@ -92,7 +92,7 @@ fn converse(conversation: &Arc<Conversation>, runs: &HostRuns) {
         match conversation.receive(FIRST_ORDER) {
             Received::Message(first) => break first,
             Received::Connected => {}
-            Received::Nothing | Received::Lost(_) | Received::Over(_) => {
+            Received::Nothing | Received::Lost(_) | Received::Ended(_) => {
                 conversation.close(Duration::ZERO);
                 return;
             }
@@ -142,7 +142,7 @@ pub(crate) fn ask(config: &Config, agent: &str) -> anyhow::Result<(String, Strin
         match conversation.receive(left) {
             Received::Message(message) => break Some(message),
             Received::Lost(reason) => why = reason,
-            Received::Over(over) => {
+            Received::Ended(over) => {
                 why = crate::remote::reason(over);
                 break None;
             }

@@ -50,6 +50,9 @@ pub(crate) fn loopback_listener() -> anyhow::Result<(TcpListener, String)> {
     Ok((listener, address))
 }
 
+/// Nodes and their listening sockets, if they have one.
+pub(crate) type Listeners = Vec<(NodeId, Option<TcpListener>)>;
+
 /// A socket at the configured address of a node; `None` for a node that needs none.
 pub(crate) fn configured_listener(plan: &Plan, node: &NodeConfig) -> anyhow::Result<Option<TcpListener>> {
     if !listens(node.id) || !plan.config.transport.kind.meets_over_tcp() {

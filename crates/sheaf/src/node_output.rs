@@ -4,6 +4,9 @@ use crate::relay;
 use std::io::{self, BufRead, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+/// Takes a record of a node without its separator, and returns whether it is the last one.
+pub(crate) type TakeRecord = Box<dyn FnMut(&str) -> bool + Send>;
+
 /// Signs that a process gives when the run is over.
 #[derive(Debug, Default)]
 pub(crate) struct LastSigns {
@@ -17,7 +20,7 @@ pub(crate) struct LastSigns {
 /// it returns whether the record is the last one of the node.
 pub(crate) fn read(
     mut output: impl BufRead,
-    mut take: Option<Box<dyn FnMut(&str) -> bool + Send>>,
+    mut take: Option<TakeRecord>,
     signs: &LastSigns,
 ) -> io::Result<String> {
     let (mut text, mut line) = (String::new(), String::new());

@@ -7,7 +7,7 @@
 
 mod local;
 
-pub(crate) use local::{Launch, LocalProcess, NodeKey, TakeRecord};
+pub(crate) use local::{Launch, LocalProcess, NodeKey};
 
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ impl From<ExitStatus> for ProcessEnd {
     }
 }
 
-/// What changes while a process is at work: the number of its last lines, and its processor time in ticks, where it is known.
+/// Values that change while a process is at work: the number of its last lines, and its processor time in ticks, where it is known.
 pub(crate) type Life = (u64, Option<u64>);
 
 /// A process of a node that has been started.

@@ -8,8 +8,9 @@
 
 mod process;
 
-use crate::network;
-use crate::node_process::{Launch, NodeKey, NodeProcess, TakeRecord};
+use crate::network::{self, Listeners};
+use crate::node_output::TakeRecord;
+use crate::node_process::{Launch, NodeKey, NodeProcess};
 use crate::page::{Page, View};
 use crate::plan::Plan;
 use crate::programs;
@@ -32,8 +33,8 @@ use sheaf_telemetry::log_as;
 use sheaf_wire::{Nanos, NodeId, Role};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Interval at which the parent checks its children.
@@ -66,7 +67,7 @@ pub(crate) struct Places<'a> {
     /// The hosts of the nodes that agents start, if there are any.
     pub(crate) hosts: Option<&'a Hosts>,
     /// The sockets of the nodes of this host, where there are other hosts.
-    pub(crate) listeners: Option<Mutex<Vec<(NodeId, Option<TcpListener>)>>>,
+    pub(crate) listeners: Option<Listeners>,
     /// Digits of the key of the run, where the configuration names none.
     pub(crate) key: Option<&'a str>,
 }
@@ -74,15 +75,13 @@ pub(crate) struct Places<'a> {
 /// Runs every node of the plan in a process of its own.
 pub(crate) fn run(
     plan: &Plan,
-    places: &Places<'_>,
+    Places { directory, scratch, hosts, listeners, key }: Places<'_>,
     stop: &AtomicBool,
     View { page, controls, traces, .. }: View<'_>,
 ) -> anyhow::Result<Outcome> {
-    let Places { directory, scratch, hosts, listeners, key } = places;
-    let (directory, hosts) = (*directory, *hosts);
     let mut nodes = plan.nodes.clone();
     let mut listeners = match listeners {
-        Some(listeners) => listeners.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect(),
+        Some(listeners) => listeners,
         None => loopback_listeners(plan, &mut nodes)?,
     };
     // No node connects to a builder, but the configuration of a distributed system gives every node an address.
@@ -394,7 +393,7 @@ impl Family<'_> {
 }
 
 /// Makes the sockets of the nodes of this host, at their configured addresses.
-pub(crate) fn configured_listeners(plan: &Plan) -> anyhow::Result<Vec<(NodeId, Option<TcpListener>)>> {
+pub(crate) fn configured_listeners(plan: &Plan) -> anyhow::Result<Listeners> {
     let listener = |node: &NodeConfig| Ok((node.id, network::configured_listener(plan, node)?));
     plan.nodes_here().map(listener).collect()
 }

@@ -15,8 +15,9 @@ pub(crate) use process::RemoteProcess;
 use crate::console;
 use crate::console::message::Message;
 use crate::host_message::{HostOrder, HostReady, HostRun};
-use crate::node_process::TakeRecord;
+use crate::node_output::TakeRecord;
 use crate::plan::Plan;
+use crate::run_directory::OtherParts;
 use anyhow::{Context as _, anyhow, bail};
 use host::{Host, Phase};
 use sheaf_agent::LinkOptions;
@@ -24,6 +25,7 @@ use sheaf_config::{Config, NodeConfig};
 use sheaf_key::RunKey;
 use sheaf_store::run::{CodeRecord, HostRecord, Manifest};
 use sheaf_telemetry::log_as;
+use sheaf_wire::NodeId;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -45,7 +47,10 @@ pub(crate) type TellMessage = Arc<dyn Fn(Message) + Send + Sync>;
 
 /// All hosts of a run whose nodes are started by agents.
 pub(crate) struct Hosts {
-    hosts: Vec<(Arc<Host>, Vec<String>)>,
+    /// Each with the nodes that it starts.
+    hosts: Vec<(Arc<Host>, Vec<NodeConfig>)>,
+    /// All nodes of the run.
+    nodes: Vec<NodeId>,
 }
 
 /// Returns the key and the settings of the links to agents.
@@ -71,11 +76,12 @@ impl Hosts {
     /// The first host that cannot start its nodes, and why. All others have put away then what they prepared.
     pub(crate) fn prepare(plan: &Plan, run: &HostRun, tell: &TellMessage) -> anyhow::Result<Self> {
         let (key, options) = link(&plan.config)?;
-        let mut hosts = Self { hosts: Vec::new() };
+        let nodes = plan.nodes.iter().map(|node| node.id).collect();
+        let mut hosts = Self { hosts: Vec::new(), nodes };
         for agent in plan.agents() {
             let of_agent = |node: &&NodeConfig| node.agent.as_ref() == Some(&agent);
-            let nodes: Vec<_> = plan.nodes.iter().filter(of_agent).map(|node| node.name.clone()).collect();
-            let run = HostRun { nodes: nodes.clone(), ..run.clone() };
+            let nodes: Vec<NodeConfig> = plan.nodes.iter().filter(of_agent).cloned().collect();
+            let run = HostRun { nodes: names(&nodes), ..run.clone() };
             hosts.hosts.push((Host::call(&agent, run, (key.clone(), options.clone()), tell.clone())?, nodes));
         }
         let prepared = hosts.wait_until_ready(plan);
@@ -90,7 +96,7 @@ impl Hosts {
     fn wait_until_ready(&self, plan: &Plan) -> anyhow::Result<()> {
         let patience = plan.config.agents.answer_timeout.to_std();
         for (host, nodes) in &self.hosts {
-            let (agent, names) = (&host.agent, nodes.join(", "));
+            let (agent, names) = (&host.agent, names(nodes).join(", "));
             match host.wait_until_ready(patience) {
                 Phase::Ready => {}
                 Phase::Called | Phase::Prepares => {
@@ -157,35 +163,8 @@ impl Hosts {
         self.hosts.iter().for_each(|(host, _)| host.let_go());
     }
 
-    /// Returns where the files of nodes on other hosts are, for the manifest of a run whose directory is `own`.
-    pub(crate) fn records(&self, plan: &Plan) -> Vec<HostRecord> {
-        let record = |(host, names): &(Arc<Host>, Vec<String>)| {
-            let HostReady { host: name, directory, is_shared, .. } = host.ready()?;
-            let nodes = plan.nodes.iter().filter(|node| names.contains(&node.name)).map(|node| node.id);
-            (!is_shared).then(|| HostRecord {
-                host: name,
-                agent: Some(host.agent.clone()),
-                directory: directory.unwrap_or_default(),
-                nodes: nodes.collect(),
-            })
-        };
-        self.hosts.iter().filter_map(record).collect()
-    }
-
-    /// Has all hosts close their parts of the run; `manifest` is that of the run.
-    pub(crate) fn begin_close(self, manifest: &Manifest) -> anyhow::Result<ClosingHosts> {
-        let text = serde_json::to_string(manifest).context("a manifest is JSON")?;
-        self.hosts.iter().for_each(|(host, _)| host.begin_close(&text));
-        Ok(ClosingHosts(self))
-    }
-
     /// Has all hosts put away what they prepared.
-    pub(crate) fn abandon(self) {
-        self.put_away();
-    }
-
-    /// As [`abandon`](Self::abandon).
-    pub(crate) fn put_away(&self) {
+    pub(crate) fn abandon(&self) {
         for (host, _) in &self.hosts {
             host.let_go();
             host.order(&HostOrder::Abandon);
@@ -198,6 +177,10 @@ impl Drop for Hosts {
     fn drop(&mut self) {
         self.hosts.iter().for_each(|(host, _)| host.hang_up(HANG_UP));
     }
+}
+
+fn names(nodes: &[NodeConfig]) -> Vec<String> {
+    nodes.iter().map(|node| node.name.clone()).collect()
 }
 
 /// Checks that hosts load the same code.
@@ -222,14 +205,31 @@ fn compare(hosts: &[(String, Vec<CodeRecord>)]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Hosts that close their parts of a run.
-pub(crate) struct ClosingHosts(Hosts);
+impl OtherParts for Hosts {
+    fn records(&self) -> Vec<HostRecord> {
+        let record = |(host, nodes): &(Arc<Host>, Vec<NodeConfig>)| {
+            let HostReady { host: name, directory, is_shared, .. } = host.ready()?;
+            let nodes = nodes.iter().map(|node| node.id).collect();
+            let (agent, directory) = (Some(host.agent.clone()), directory.unwrap_or_default());
+            (!is_shared).then_some(HostRecord { host: name, agent, directory, nodes })
+        };
+        self.hosts.iter().filter_map(record).collect()
+    }
 
-impl ClosingHosts {
-    /// Waits for all hosts. Returns the manifests of the parts that are closed, and the hosts whose parts are not.
-    pub(crate) fn wait(self) -> (Vec<Manifest>, anyhow::Result<()>) {
+    fn nodes_here(&self) -> Vec<NodeId> {
+        let elsewhere: Vec<NodeId> = self.records().into_iter().flat_map(|host| host.nodes).collect();
+        self.nodes.iter().copied().filter(|node| !elsewhere.contains(node)).collect()
+    }
+
+    fn begin_close(&self, manifest: &Manifest) -> anyhow::Result<()> {
+        let text = serde_json::to_string(manifest).context("a manifest is JSON")?;
+        self.hosts.iter().for_each(|(host, _)| host.begin_close(&text));
+        Ok(())
+    }
+
+    fn wait(&self) -> (Vec<Manifest>, anyhow::Result<()>) {
         let (mut parts, mut errors) = (Vec::new(), Vec::new());
-        for (host, _) in &self.0.hosts {
+        for (host, _) in &self.hosts {
             match wait_for_close(host) {
                 Ok(part) => parts.extend(part.and_then(|text| serde_json::from_str(&text).ok())),
                 Err(why) => {
@@ -237,7 +237,6 @@ impl ClosingHosts {
                     errors.push(not_closed(&host.agent, place.as_deref(), &why));
                 }
             }
-            host.hang_up(HANG_UP);
         }
         (parts, if errors.is_empty() { Ok(()) } else { Err(anyhow!("{}", errors.join("; "))) })
     }

@@ -1,7 +1,7 @@
 //! A whole system in this process.
 
 use crate::drivers::{DriverMaker, Reports};
-use crate::network::Connection;
+use crate::network::{Connection, Listeners};
 use crate::page::{Page, View};
 use crate::plan::Plan;
 use crate::run_directory::{self, Stored};
@@ -17,8 +17,6 @@ use sheaf_protocol::Identity;
 use sheaf_protocol::liveness::Patience;
 use sheaf_telemetry::Hub;
 use sheaf_transport::memory::Doorbell;
-use sheaf_wire::NodeId;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
@@ -129,10 +127,7 @@ fn socket_threads(maker: &DriverMaker) -> anyhow::Result<Vec<Thread>> {
 
 /// Gives every node that others call a socket on loopback, and writes its address into the list. Where datagrams go over UDP
 /// every node has an address, one for each rail, and no socket; over raw Ethernet there are no such addresses.
-pub(crate) fn loopback_listeners(
-    plan: &Plan,
-    nodes: &mut [NodeConfig],
-) -> anyhow::Result<Vec<(NodeId, Option<TcpListener>)>> {
+pub(crate) fn loopback_listeners(plan: &Plan, nodes: &mut [NodeConfig]) -> anyhow::Result<Listeners> {
     let mut listeners = Vec::new();
     // The addresses of the configuration belong to other hosts. In one process, all rails use loopback.
     nodes.iter_mut().for_each(|node| node.more_addresses.clear());

@@ -6,12 +6,10 @@ pub(crate) mod remains;
 mod reserve;
 mod scratch;
 
-pub(crate) use part::HostPart;
+pub(crate) use part::{HostPart, RunMark};
 pub(crate) use scratch::Scratch;
 
 use crate::objects::{self, RunObjects};
-use crate::plan::Plan;
-use crate::remote::Hosts;
 use crate::{console, hdf5, next, run_paths};
 use anyhow::{Context, bail};
 use closing::Closing;
@@ -155,21 +153,23 @@ impl RunDirectory {
         stored: &Stored,
         (ledger, end): (serde_json::Value, EndRecord),
         now: Timestamp,
-        (hosts, plan): (Option<Hosts>, &Plan),
+        others: Option<&dyn OtherParts>,
     ) -> anyhow::Result<()> {
         drop(self.reserve.take());
         remains::forget();
         (self.manifest.ended, self.manifest.end) = (Some(now), Some(end));
         self.manifest.ledger = ledger;
-        let records = hosts.as_ref().map_or_else(Vec::new, |hosts| hosts.records(plan));
+        self.manifest.sessions = sealed_sessions(stored);
+        let records = others.map_or_else(Vec::new, OtherParts::records);
         let elsewhere: BTreeSet<NodeId> =
             records.iter().flat_map(|host| host.nodes.iter().copied()).collect();
-        self.manifest.sessions = sealed_sessions(stored);
-        if !records.is_empty() {
-            self.manifest.hosts = with_this_host(records, &self.path, plan, &elsewhere);
+        if let Some(others) = others.filter(|_| !records.is_empty()) {
+            let directory = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
+            let this = HostRecord { host: next::host(), agent: None, directory, nodes: others.nodes_here() };
+            self.manifest.hosts = std::iter::once(this).chain(records).collect();
             self.manifest.part = Some(0);
         }
-        let closing = hosts.map(|hosts| hosts.begin_close(&self.manifest)).transpose()?;
+        others.map(|others| others.begin_close(&self.manifest)).transpose()?;
         let here = |node: NodeId| !elsewhere.contains(&node);
         let closed = Closing {
             path: &self.path,
@@ -179,15 +179,15 @@ impl RunDirectory {
             here: &here,
         }
         .close();
-        let Some(closing) = closing else { return closed };
-        let (parts, others) = closing.wait();
+        let Some(others) = others else { return closed };
+        let (parts, others_closed) = others.wait();
         closed?;
         for part in parts {
             self.manifest.take_part(part);
         }
         self.manifest.write(&self.path)?;
         self.objects.as_ref().map_or(Ok(()), |objects| objects.put_manifest(&self.path))?;
-        others
+        others_closed
     }
 }
 
@@ -196,17 +196,22 @@ fn sealed_sessions(stored: &Stored) -> Vec<SessionRecord> {
     stored.iter().map(|(key, counting)| counting.clone().into_record(*key, true)).collect()
 }
 
-/// Puts this host, with all nodes that are not `elsewhere`, in front of the others.
-fn with_this_host(
-    others: Vec<HostRecord>,
-    path: &Path,
-    plan: &Plan,
-    elsewhere: &BTreeSet<NodeId>,
-) -> Vec<HostRecord> {
-    let nodes = plan.nodes.iter().map(|node| node.id).filter(|node| !elsewhere.contains(node));
-    let directory = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let this = HostRecord { host: next::host(), agent: None, directory, nodes: nodes.collect() };
-    std::iter::once(this).chain(others).collect()
+/// The parts of a run on other hosts.
+pub(crate) trait OtherParts {
+    /// Returns the hosts, with the nodes whose files are there. A host that shares the directory of the run is none of them.
+    fn records(&self) -> Vec<HostRecord>;
+
+    /// Returns the nodes whose files are on this host.
+    fn nodes_here(&self) -> Vec<NodeId>;
+
+    /// Has all hosts close their parts; `manifest` is that of the run.
+    ///
+    /// # Errors
+    /// They cannot be asked.
+    fn begin_close(&self, manifest: &Manifest) -> anyhow::Result<()>;
+
+    /// Waits for all hosts. Returns the manifests of the parts that are closed, and the hosts whose parts are not.
+    fn wait(&self) -> (Vec<Manifest>, anyhow::Result<()>);
 }
 
 /// The manifest of a run whose builders write elsewhere, or may still be closing their files when it is written. Files

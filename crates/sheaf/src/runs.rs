@@ -8,13 +8,14 @@ use crate::controlled::{Controlled, LaunchDirectory};
 use crate::excluding::Sources;
 use crate::hooks::{HookedRun, Hooks, OwedHooks, RunHooks};
 use crate::host_message::HostRun;
+use crate::network::Listeners;
 use crate::page::{Page, View};
 use crate::plan::Plan;
 use crate::processes::Places;
 use crate::records::comments::{self, Comment};
 use crate::remote::Hosts;
 use crate::run::{Outcome, in_process};
-use crate::run_directory::{RunDirectory, Scratch};
+use crate::run_directory::{OtherParts, RunDirectory, Scratch};
 use crate::signals::Steering;
 use crate::summary::{EarlyEnd, cpu_seconds, headline};
 use crate::{
@@ -26,11 +27,10 @@ use sheaf_config::{Config, HookTransition, OutputKind, SourceKind, TransportKind
 use sheaf_key::RunKey;
 use sheaf_node::{Clock, RunControls};
 use sheaf_telemetry::{codes, log_as};
-use sheaf_wire::{NodeId, RunNumber, SourceId, Timestamp};
+use sheaf_wire::{RunNumber, SourceId, Timestamp};
 use std::collections::BTreeSet;
-use std::net::TcpListener;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Makes runs until their number is reached or a signal ends them, and prints the summary of each.
 pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
@@ -130,13 +130,13 @@ fn configuration(arguments: &RunArguments) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// What a run needs before it starts.
+/// Preparations of a run.
 struct Prepared {
     scratch: Scratch,
     /// The hosts of the nodes that agents start.
     hosts: Option<Hosts>,
     /// The sockets of the nodes of this host, if there are such hosts.
-    listeners: Option<Vec<(NodeId, Option<TcpListener>)>>,
+    listeners: Option<Listeners>,
     /// Digits of the key by which processes of nodes know each other, where the configuration names none.
     key: Option<String>,
 }
@@ -194,7 +194,7 @@ impl Runs<'_> {
         {
             Ok(()) => Ok(prepared),
             Err(error) => {
-                prepared.hosts.map(Hosts::abandon);
+                prepared.hosts.iter().for_each(Hosts::abandon);
                 Err(error)
             }
         });
@@ -255,10 +255,10 @@ impl Runs<'_> {
                 directory: directory.as_ref(),
                 scratch: &scratch,
                 hosts: hosts.as_ref(),
-                listeners: listeners.map(Mutex::new),
+                listeners,
                 key: key.as_deref(),
             };
-            processes::run(&plan, &places, stop, view)?
+            processes::run(&plan, places, stop, view)?
         } else {
             in_process(&plan, path, stop.clone(), view, clock)?
         };
@@ -322,7 +322,7 @@ impl Runs<'_> {
         if let Some(hosts) = &hosts {
             let compared = hosts.compare_code(&records);
             if let Err(error) = compared {
-                hosts.put_away();
+                hosts.abandon();
                 return Err(error);
             }
             records.extend(hosts.code_besides(&records));
@@ -371,7 +371,8 @@ impl Runs<'_> {
         hooks.note_end(&end, &summary);
         let close = || match (directory, hosts) {
             (Some(directory), hosts) => {
-                directory.close(&stored, (summary.ledger_json(), end), clock.now(), (hosts, plan))
+                let others = hosts.as_ref().map(|hosts| -> &dyn OtherParts { hosts });
+                directory.close(&stored, (summary.ledger_json(), end), clock.now(), others)
             }
             (None, Some(hosts)) => {
                 hosts.abandon();

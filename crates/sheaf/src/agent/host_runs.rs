@@ -3,7 +3,7 @@
 use super::send;
 use crate::host_message::{HostReport, HostRun, read_frame, write_frame};
 use anyhow::Context as _;
-use sheaf_agent::{Conversation, Over, Received, SendError};
+use sheaf_agent::{Conversation, EndReason, Received, SendError};
 use sheaf_telemetry::log_as;
 use std::collections::BTreeMap;
 use std::io::BufReader;
@@ -93,12 +93,12 @@ impl HostRuns {
                     unconnected = Some(Instant::now());
                 }
                 Received::Nothing => {}
-                Received::Over(Over::Closed) => {
+                Received::Ended(EndReason::Closed) => {
                     // Its process ends by itself where it was told to.
                     drop(self.take_orders(process));
                     std::thread::sleep(PERIOD);
                 }
-                Received::Over(over) => {
+                Received::Ended(over) => {
                     log::debug!("a run is over: {over:?}");
                     self.end(process);
                     std::thread::sleep(PERIOD);

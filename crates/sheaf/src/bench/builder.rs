@@ -270,7 +270,7 @@ pub(super) fn run_once(
             listeners: None,
             key: key.as_deref(),
         };
-        processes::run(&plan, &places, scan.stop, view)?
+        processes::run(&plan, places, scan.stop, view)?
     } else {
         in_process(&plan, None, scan.stop.clone(), view, clock)?
     };

@@ -2,7 +2,8 @@
 
 use super::Reports;
 use crate::host_message::HostReport;
-use crate::node_process::{Launch, Life, LocalProcess, NodeProcess as _, ProcessEnd, TakeRecord};
+use crate::node_output::TakeRecord;
+use crate::node_process::{Launch, Life, LocalProcess, NodeProcess as _, ProcessEnd};
 use crate::plan::Plan;
 use crate::programs;
 use crate::relay::Record;

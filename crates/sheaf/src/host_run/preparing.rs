@@ -1,14 +1,14 @@
-//! What the nodes of a run need on this host before they start: directory, code, sockets and key.
+//! Preparation of the nodes of a run on this host: directory, code, sockets and key.
 
 use crate::code::{self, Code};
 use crate::host_message::{HostReady, HostRun};
 use crate::node_process::{Launch, NodeKey};
 use crate::plan::Plan;
-use crate::run_directory::{HostPart, Scratch};
+use crate::run_directory::{HostPart, RunMark, Scratch};
 use crate::{SOFTWARE, files, network, next, placement, programs, rehearsal, space, supervisor, tracing};
 use anyhow::{Context as _, bail};
 use sheaf_config::{Config, NodeConfig};
-use sheaf_wire::{Role, RunNumber};
+use sheaf_wire::{Role, RunNumber, Timestamp};
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -49,7 +49,13 @@ pub(super) fn prepare(run: &HostRun) -> anyhow::Result<Prepared> {
     supervisor::check(&plan)?;
     space::check(&plan.config)?;
     let nodes = listeners(&plan)?;
-    let part = HostPart::create(&plan.config, &plan.here, run)?;
+    let mark = RunMark {
+        created: Timestamp(run.created_ns),
+        host: run.host.clone(),
+        process: run.process,
+        is_back: run.is_back,
+    };
+    let part = HostPart::create(&plan.config, &plan.here, &mark)?;
     match furnish(run, &mut plan, &part) {
         Ok((scratch, launch, ready)) => Ok(Prepared { plan, part, launch, nodes, ready, scratch }),
         Err(error) => {

@@ -2,7 +2,7 @@
 
 use super::{Life, NodeProcess, ProcessEnd, READY};
 use crate::console;
-use crate::node_output::{self, LastSigns};
+use crate::node_output::{self, LastSigns, TakeRecord};
 use anyhow::{Context as _, anyhow};
 use rustix::process::{Pid, Signal, kill_process};
 use sheaf_config::NodeConfig;
@@ -20,10 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// Takes a record of a node without its separator, and returns whether it is the last one.
-pub(crate) type TakeRecord = Box<dyn FnMut(&str) -> bool + Send>;
-
-/// What all processes of a run on one host have in common.
+/// Settings that all processes of a run on one host share.
 pub(crate) struct Launch {
     /// Configuration of the run, with the addresses of all nodes.
     pub(crate) config: PathBuf,

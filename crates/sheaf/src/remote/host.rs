@@ -3,9 +3,10 @@
 use super::TellMessage;
 use crate::console::message::Message;
 use crate::host_message::{HostOrder, HostReady, HostReport, HostRun};
-use crate::node_process::{Life, ProcessEnd, TakeRecord};
+use crate::node_output::TakeRecord;
+use crate::node_process::{Life, ProcessEnd};
 use anyhow::Context as _;
-use sheaf_agent::{Conversation, LinkOptions, Over, Received, call};
+use sheaf_agent::{Conversation, EndReason, LinkOptions, Received, call};
 use sheaf_key::RunKey;
 use sheaf_telemetry::log_as;
 use std::collections::BTreeMap;
@@ -230,7 +231,7 @@ impl Host {
                 Received::Nothing => {}
                 Received::Connected => self.note_connected(),
                 Received::Lost(why) => self.note_unconnected(why),
-                Received::Over(over) => {
+                Received::Ended(over) => {
                     self.lose(&reason(over));
                     if self.state().is_ending {
                         return;
@@ -389,11 +390,11 @@ impl Host {
 }
 
 /// Returns why a conversation is over, in words.
-pub(crate) fn reason(over: Over) -> String {
+pub(crate) fn reason(over: EndReason) -> String {
     match over {
-        Over::Closed => "it has hung up".to_owned(),
-        Over::Refused(why) => why,
-        Over::Unknown => "it was started again, and its nodes have ended".to_owned(),
-        Over::Patience(why) => format!("it does not answer ({why})"),
+        EndReason::Closed => "it has hung up".to_owned(),
+        EndReason::Refused(why) => why,
+        EndReason::Unknown => "it was started again, and its nodes have ended".to_owned(),
+        EndReason::Patience(why) => format!("it does not answer ({why})"),
     }
 }

@@ -2,7 +2,8 @@
 
 use super::host::{Host, RemoteNode};
 use crate::host_message::HostOrder;
-use crate::node_process::{Life, NodeProcess, ProcessEnd, TakeRecord};
+use crate::node_output::TakeRecord;
+use crate::node_process::{Life, NodeProcess, ProcessEnd};
 use crate::steered::RemoteLine;
 use crate::summary::NodeSummary;
 use rustix::process::Signal;

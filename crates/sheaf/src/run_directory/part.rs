@@ -3,7 +3,6 @@
 use super::closing::Closing;
 use super::reserve::Reserve;
 use super::{RunDirectory, Scratch, is_empty, lock, remains};
-use crate::host_message::HostRun;
 use crate::objects;
 use crate::{console, hdf5, run_paths};
 use anyhow::{Context as _, bail};
@@ -31,6 +30,16 @@ pub(crate) enum HostPart {
     Own(Box<OwnPart>),
 }
 
+/// Marks that tell a run from all others.
+pub(crate) struct RunMark {
+    pub(crate) created: Timestamp,
+    /// Host and number of the process that makes it.
+    pub(crate) host: String,
+    pub(crate) process: u32,
+    /// Whether it is in progress, and this host comes back to it.
+    pub(crate) is_back: bool,
+}
+
 /// A directory of this host for its part of a run.
 pub(crate) struct OwnPart {
     path: PathBuf,
@@ -43,12 +52,12 @@ pub(crate) struct OwnPart {
 
 impl HostPart {
     /// Makes the directory of a run on this host, or comes back to it.
-    pub(crate) fn create(config: &Config, here: &BTreeSet<NodeId>, run: &HostRun) -> anyhow::Result<Self> {
+    pub(crate) fn create(config: &Config, here: &BTreeSet<NodeId>, run: &RunMark) -> anyhow::Result<Self> {
         if config.output.kind == OutputKind::None {
             return Ok(Self::Nothing);
         }
         let path = run_paths::path_of(config);
-        let (created, is_back) = (Timestamp(run.created_ns), run.is_back);
+        let &RunMark { created, is_back, .. } = run;
         let known = Manifest::read(&path).ok().flatten();
         let is_this = known.is_some_and(|known| (known.run, known.created) == (config.run.number, created));
         let makes_run = |holder: &Holder| (&holder.host, holder.process) == (&run.host, run.process);
