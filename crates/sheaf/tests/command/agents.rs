@@ -3,6 +3,7 @@
 use crate::child::{Running, ScratchDirectory, children_of, signal, start, wait_until};
 use crate::nodes::free_ports;
 use crate::output::{assert_adds_up, field, number, verify};
+use crate::serve::Controller;
 use serde_json::Value;
 use std::fs;
 use std::io;
@@ -389,4 +390,29 @@ fn the_doctor_asks_the_agents_of_a_configuration() {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("answer_timeout_ms = 120000", "answer_timeout_ms = 300")).unwrap();
     ask(3).prints(&[&format!("PROBLEM  agent {nobody}"), "does not answer", "start `sheaf agent`"]);
+}
+
+/// Everything but a builder unit is on the hosts of agents, the event manager too: requests reach it, and its metrics the page.
+#[test]
+fn a_controller_operates_a_run_whose_event_manager_has_an_agent() {
+    let system = System::new();
+    let (one, two) = (system.agent("one"), system.agent("two"));
+    let (a, b) = (&*one.address, &*two.address);
+    let head =
+        "[trigger]\nmode = \"fixed\"\nrate_hz = 500.0\n[source.emulated]\nmean_bytes = 256\nrms_bytes = 0\n";
+    system.configure(head, [a, a, b, "", b]);
+    let text = fs::read_to_string(system.scratch.join("run/run.toml")).unwrap();
+    let controller = Controller::begin(&text);
+    controller.ctl("configure").exits(0).says(&["run 1 is configured"]);
+    controller.ctl("start").exits(0).says(&["run 1 is running"]);
+    wait_until("triggers are taken", || controller.triggers_so_far() > 20.0);
+    controller.ctl("pause").exits(0).says(&["run 1 is paused"]);
+    let at_pause = controller.triggers_so_far();
+    controller.ctl("resume").exits(0).says(&["run 1 is running"]);
+    wait_until("triggers are taken again", || controller.triggers_so_far() > at_pause + 20.0);
+    controller.ctl("stop").exits(0).says(&["run 1 ended: all", "0 rejected by the filter"]);
+    assert_eq!(controller.status()["last_run"]["good"], true);
+    for part in [controller.place.join("runs/run000001"), one.run(), two.run()] {
+        verify(&part, 0);
+    }
 }
