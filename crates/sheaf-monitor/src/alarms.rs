@@ -16,7 +16,7 @@ pub const CODES: [(&str, &str); 8] = [
     ("node-gone", "a node has ended during the run"),
     ("output-failing", "an output does not work"),
     ("dead-time", "more than 5 % of the last 10 s were dead time"),
-    ("source-silent", "a source gives no fragments while others do"),
+    ("source-silent", "a source does not give a fragment that is requested"),
     ("incomplete", "events were built without a required source in the last 10 s"),
 ];
 
@@ -170,7 +170,7 @@ fn of_node(state: &State, node: &NodeState) -> Option<Alarm> {
 }
 
 fn of_source(source: &SourceState) -> Option<Alarm> {
-    let age = source.last_seen_seconds.filter(|age| *age >= 5.0 && !source.held_back)?;
+    let age = source.last_seen_seconds.filter(|age| *age >= 5.0 && source.behind && !source.held_back)?;
     let name = source.name.clone().unwrap_or_else(|| source.source.to_string());
     let text = format!("source {name} has given nothing for {age:.0} s");
     let remedy = "look at its front end and its link; if it does not come back, exclude it (`sheaf ctl exclude`): events are then complete without it";

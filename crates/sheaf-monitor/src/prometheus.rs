@@ -74,10 +74,10 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "SheafSourceSilent",
-        expression: "sheaf_source_age_seconds > 10 and on (node) (sum by (node) (rate(sheaf_source_fragments_total[1m])) > 0)",
+        expression: "sheaf_source_age_seconds > 10 and sheaf_source_behind == 1",
         hold: "10s",
         severity: "warning",
-        summary: "Source {{ $labels.source }} of {{ $labels.node }} gives no fragments",
+        summary: "Source {{ $labels.source }} of {{ $labels.node }} does not give what is requested",
         remedy: "Look at its front end and its link",
     },
     Rule {

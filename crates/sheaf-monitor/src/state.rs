@@ -109,12 +109,7 @@ pub(crate) fn compose(snapshot: &Snapshot, context: &Context<'_>) -> State {
         age_ms: oldest(snapshot).map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
         revision: context.revision,
         nodes: nodes::compose(snapshot, context.run),
-        sources: nodes::sources_in_trouble(
-            snapshot,
-            context.run,
-            in_progress,
-            books.dead_time.is_backed_up(),
-        ),
+        sources: nodes::sources_in_trouble(snapshot, context.run, in_progress),
         latency: manager.map(latency_of).unwrap_or_default(),
         run,
         books,

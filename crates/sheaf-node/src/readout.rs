@@ -501,11 +501,11 @@ impl NodeDriver for ReadoutNode {
     fn publish(&mut self, now: Timestamp) {
         let Some(Telemetry { publisher, series }) = &mut self.telemetry else { return };
         let (outbox, running, role) = (self.outbox.stats(), self.running, &self.role);
-        let sources = self.inputs.iter_mut().map(|input| {
+        let sources = self.inputs.iter_mut().zip(role.behind()).map(|(input, behind)| {
             let (fragments, age) = input.watch.at(now, running);
             let excluded = role.is_excluded(input.source.id());
             let held_back = !excluded && input.had < input.batch.fragments.len();
-            SourceFigures { fragments, age, held_back, excluded }
+            SourceFigures { fragments, age, held_back, behind, excluded }
         });
         publisher.publish(now.0, |to| series.write(to, role, sources, &outbox));
     }

@@ -171,6 +171,12 @@ impl<P: Payload> ReadoutUnit<P> {
         self.merger.is_excluded(source)
     }
 
+    /// Returns, in the order of the configuration, whether each source is behind: a fragment of it is requested that it has not given. A source
+    /// that no trigger asks for is not behind, nor is one that is excluded or has ended.
+    pub fn behind(&self) -> impl Iterator<Item = bool> {
+        self.merger.behind()
+    }
+
     /// Returns the first source for whose next fragment there is no room. This is the usual back-pressure, unless it lasts.
     #[must_use]
     pub fn blockage(&self) -> Option<Blockage> {

@@ -95,6 +95,8 @@ metrics! {
     SOURCE_AGE = Gauge Seconds "sheaf_source_age_seconds" ["source"];
     /// 1 while a readout unit has no room for the next fragment of a source.
     SOURCE_HELD_BACK = Gauge Count "sheaf_source_held_back" ["source"];
+    /// 1 while a fragment of the source is requested that it has not given; otherwise 0.
+    SOURCE_BEHIND = Gauge Count "sheaf_source_behind" ["source"];
     /// 1 while an operator has excluded the source, and until its first fragment after that; otherwise 0.
     SOURCE_EXCLUDED = Gauge Count "sheaf_source_excluded" ["source"];
     /// Events built without a required source, by source and reason.

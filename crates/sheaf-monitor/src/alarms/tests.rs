@@ -170,6 +170,7 @@ fn a_source_is_silent_only_while_there_is_room_for_its_fragments() {
             node: None,
             last_seen_seconds: Some(seconds),
             held_back,
+            behind: true,
             missing: Vec::new(),
         }];
         state

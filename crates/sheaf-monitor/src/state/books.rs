@@ -103,14 +103,6 @@ pub struct DeadTime {
     pub causes: Vec<Cause>,
 }
 
-impl DeadTime {
-    /// Returns whether triggers are held back because their events do not end.
-    pub(super) fn is_backed_up(&self) -> bool {
-        let causes = [DeadTimeCause::BuilderCredit, DeadTimeCause::ReadoutMemory];
-        self.now.as_ref().is_some_and(|shut| causes.iter().any(|cause| cause.name() == shut.cause))
-    }
-}
-
 /// Why triggers are not taken now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Shut {

@@ -6,12 +6,8 @@ use sheaf_telemetry::{Kind, NodeSnapshot, Snapshot, catalog};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Time without fragments after which a source of a run in progress is in trouble, if others have given some.
+/// Time without fragments after which a source of a run in progress is in trouble, if one is requested.
 const SILENT: Duration = Duration::from_secs(5);
-
-/// Time by which a source stopped earlier than the others if they stopped because of it. Ages of different nodes differ by less,
-/// because nodes publish ten times a second.
-const STOPPED_FIRST: Duration = Duration::from_millis(500);
 
 /// Maximum number of sources in trouble that are listed.
 const LISTED: usize = 100;
@@ -70,6 +66,8 @@ pub struct SourceState {
     pub last_seen_seconds: Option<f64>,
     /// Whether its readout unit has no room for its next fragment.
     pub held_back: bool,
+    /// Whether a fragment of it is requested that it has not given.
+    pub behind: bool,
     /// Events built without it, by reason.
     pub missing: Vec<Missing>,
 }
@@ -133,13 +131,11 @@ pub(crate) fn figures(node: &NodeSnapshot) -> Vec<Figure> {
 /// Returns the sources that are silent or missing in events, and that no operator has excluded; those that are missing most come first. A
 /// source that is held back is not silent: that is ordinary back-pressure, and is said of those in trouble only.
 ///
-/// A source is silent while others give fragments. If events wait for it until triggers are held back (`backed_up`), the others give none
-/// either: then those are silent that stopped first.
+/// A source is silent if it has given nothing for some time, although a fragment of it is requested.
 pub(super) fn sources_in_trouble(
     snapshot: &Snapshot,
     run: Option<&RunDescription>,
     in_progress: bool,
-    backed_up: bool,
 ) -> Vec<SourceState> {
     let mut sources = seen_sources(snapshot);
     for (series, values) in snapshot.nodes.values().flat_map(|node| node.of(&catalog::SOURCE_MISSING)) {
@@ -157,18 +153,12 @@ pub(super) fn sources_in_trouble(
     let excluded = excluded_sources(snapshot);
     sources.retain(|source, _| !excluded.contains(source));
     let silent = |source: &SourceState| {
-        !source.held_back && source.last_seen_seconds.is_some_and(|age| age >= SILENT.as_secs_f64())
-    };
-    let others_speak = sources.values().any(|source| !silent(source));
-    let youngest =
-        sources.values().filter_map(|source| source.last_seen_seconds).fold(f64::INFINITY, f64::min);
-    let stopped_first = |source: &SourceState| {
-        let first = |age| age - youngest >= STOPPED_FIRST.as_secs_f64();
-        backed_up && source.last_seen_seconds.is_some_and(first)
+        let is_old = source.last_seen_seconds.is_some_and(|age| age >= SILENT.as_secs_f64());
+        source.behind && !source.held_back && is_old
     };
     let names = run.map(|run| &run.sources);
     let in_trouble = |source: &SourceState| {
-        !source.missing.is_empty() || in_progress && silent(source) && (others_speak || stopped_first(source))
+        !source.missing.is_empty() || in_progress && silent(source)
     };
     let mut listed: Vec<_> = sources.into_values().filter(in_trouble).collect();
     listed.sort_by_key(|source| {
@@ -189,6 +179,7 @@ impl SourceState {
             node: None,
             last_seen_seconds: None,
             held_back: false,
+            behind: false,
             missing: Vec::new(),
         }
     }
@@ -204,6 +195,7 @@ fn seen_sources(snapshot: &Snapshot) -> BTreeMap<u64, SourceState> {
     let mut sources: BTreeMap<u64, SourceState> = BTreeMap::new();
     for (name, node) in &snapshot.nodes {
         let held_back: BTreeSet<_> = node.marked(&catalog::SOURCE_HELD_BACK, "source").collect();
+        let behind: BTreeSet<_> = node.marked(&catalog::SOURCE_BEHIND, "source").collect();
         for (series, values) in node.of(&catalog::SOURCE_AGE) {
             let Some(label) = series.label("source") else { continue };
             let Ok(id) = label.parse() else { continue };
@@ -212,6 +204,7 @@ fn seen_sources(snapshot: &Snapshot) -> BTreeMap<u64, SourceState> {
                 node: Some(name.clone()),
                 last_seen_seconds: age,
                 held_back: held_back.contains(label),
+                behind: behind.contains(label),
                 ..SourceState::unseen(id)
             };
             sources.insert(id, state);

@@ -115,27 +115,22 @@ fn sources_in_trouble_have_their_names_and_reasons() {
     assert_eq!(source.missing, [Missing { reason: "source_silent".into(), events: 5 }]);
 }
 
-/// Events wait for a silent source until triggers are held back. Then the others have nothing to give.
+/// Sources without triggers give nothing, and neither do those that wait for another one.
 #[test]
-fn a_source_that_stopped_the_others_is_named() {
-    for (cause, named) in [("builder_credit", vec![3]), ("no_supervisor", vec![])] {
-        let hub = Hub::default();
-        let manager: [(_, &[&str], _); 3] = [
-            (&catalog::RUN_NUMBER, &[], 7),
-            (&catalog::RUN_STATE, &["running"], 1),
-            (&catalog::GATE_SHUT, &[cause, ""], 1),
-        ];
-        publish(&hub, "evm", &manager);
-        let ms = 1_000_000;
-        let ages: [(_, &[&str], _); 3] = [
-            (&catalog::SOURCE_AGE, &["3"], 7_900 * ms),
-            (&catalog::SOURCE_AGE, &["4"], 6_900 * ms),
-            (&catalog::SOURCE_AGE, &["5"], 7_000 * ms),
-        ];
-        publish(&hub, "ru0", &ages);
-        let sources: Vec<_> = state_of(&hub).sources.iter().map(|source| source.source).collect();
-        assert_eq!(sources, named, "{cause}");
-    }
+fn a_source_is_silent_only_while_a_fragment_of_it_is_requested() {
+    let hub = Hub::default();
+    publish(&hub, "evm", &[(&catalog::RUN_NUMBER, &[], 7), (&catalog::RUN_STATE, &["running"], 1)]);
+    let second = 1_000_000_000;
+    let sources: [(_, &[&str], _); 5] = [
+        (&catalog::SOURCE_AGE, &["3"], 8 * second),
+        (&catalog::SOURCE_BEHIND, &["3"], 1),
+        (&catalog::SOURCE_AGE, &["4"], 9 * second),
+        (&catalog::SOURCE_BEHIND, &["4"], 0),
+        (&catalog::SOURCE_AGE, &["5"], 9 * second),
+    ];
+    publish(&hub, "ru0", &sources);
+    let silent: Vec<_> = state_of(&hub).sources.iter().map(|source| source.source).collect();
+    assert_eq!(silent, [3]);
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub(crate) struct SourceFigures {
     pub(crate) age: Nanos,
     /// Whether there is no room for its next fragment.
     pub(crate) held_back: bool,
+    /// Whether a fragment of it is requested that it has not given.
+    pub(crate) behind: bool,
     /// Whether an operator has excluded it.
     pub(crate) excluded: bool,
 }
@@ -32,8 +34,8 @@ pub(crate) struct ReadoutSeries {
     counts: CountSeries,
     buffer: BufferSeries,
     messages: MessageSeries,
-    /// Fragments, age, whether it is held back and whether it is excluded, of each source.
-    sources: Vec<[SeriesId; 4]>,
+    /// Fragments, age, whether it is held back, behind and excluded, of each source.
+    sources: Vec<[SeriesId; 5]>,
 }
 
 impl ReadoutSeries {
@@ -60,6 +62,7 @@ impl ReadoutSeries {
                 &catalog::SOURCE_FRAGMENTS,
                 &catalog::SOURCE_AGE,
                 &catalog::SOURCE_HELD_BACK,
+                &catalog::SOURCE_BEHIND,
                 &catalog::SOURCE_EXCLUDED,
             ];
             metrics.map(|metric| list.add(metric, &[&source]))
@@ -82,10 +85,11 @@ impl ReadoutSeries {
         let (bytes, events) = role.held();
         self.buffer.write(to, bytes, events as u64);
         self.messages.write(to, outbox);
-        for ([fragments, age, held_back, excluded], source) in self.sources.iter().zip(sources) {
+        for ([fragments, age, held_back, behind, excluded], source) in self.sources.iter().zip(sources) {
             to.set(*fragments, source.fragments);
             to.set(*age, source.age.0);
             to.set(*held_back, u64::from(source.held_back));
+            to.set(*behind, u64::from(source.behind));
             to.set(*excluded, u64::from(source.excluded));
         }
     }

@@ -29,8 +29,18 @@ pub(super) struct Inputs {
     /// Timeout for silent sources, and its maximum for measured delays.
     merge_timeout: Nanos,
     longest_merge: Nanos,
+    /// Highest event that was requested.
+    requested: Option<EventId>,
     /// Whether a fragment has been refused since the last status.
     refused: bool,
+}
+
+/// Events that sources should have reached.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    requested: Option<EventId>,
+    /// The highest event of which some source has given a fragment.
+    given: Option<EventId>,
 }
 
 /// Fragments held of one source, and its progress.
@@ -82,8 +92,23 @@ impl Inputs {
             first: config.room_from.unwrap_or(EventId(0)),
             merge_timeout: config.merge_timeout,
             longest_merge: config.longest_merge,
+            requested: None,
             refused: false,
         }
+    }
+
+    /// Returns the events that sources should have reached by now.
+    pub(super) fn due(&self) -> Due {
+        let given = self.inputs.iter().filter_map(|input| input.reached.near());
+        Due { requested: self.requested, given: given.max() }
+    }
+
+    /// Returns whether a source has not given what others wait for: a requested event, or the events that it makes.
+    pub(super) fn is_behind(&self, index: usize, due: Due) -> bool {
+        let input = &self.inputs[index];
+        let given = due.given.filter(|_| input.makes_events);
+        let is_behind = due.requested.max(given) > input.reached.near();
+        is_behind && !input.ended && !input.on_request && !input.excluded
     }
 
     /// Returns the index of a source, and makes it the [`last`](Self::last).
@@ -170,6 +195,7 @@ impl Inputs {
 
     /// Records a request for events, which sources may not have delivered.
     pub(super) fn note_request(&mut self, own: Timestamp, events: EventIdRange) {
+        self.requested = self.requested.max(events.last());
         for input in self.inputs.iter_mut().filter(|input| !input.is_awaited()) {
             if let Some(event) = events.first_above(input.reached.highest()) {
                 input.delay.note_request(own, event);

@@ -27,9 +27,14 @@ impl Reached {
         self.near
     }
 
+    /// Returns the highest event, apart from wrong numbers far ahead.
+    pub(super) fn near(&self) -> Option<EventId> {
+        self.near.or(self.highest)
+    }
+
     /// Returns whether an event is below the highest one, apart from wrong numbers far ahead.
     pub(super) fn is_beyond(&self, event: EventId) -> bool {
-        self.near.or(self.highest).is_some_and(|reached| reached > event)
+        self.near().is_some_and(|reached| reached > event)
     }
 
     /// Records an event. Returns whether a higher one preceded it.

@@ -204,6 +204,7 @@ fn source() -> Value {
         ("node", nullable(&text()), "Its readout unit"),
         ("last_seen_seconds", nullable(&number()), "Time since its last fragment"),
         ("held_back", flag(), "Whether its readout unit has no room for its next fragment"),
+        ("behind", flag(), "Whether a fragment of it is requested that it has not given"),
         ("missing", list(&missing), "Events built without it, by reason"),
     ])
 }

@@ -20,6 +20,12 @@ impl<P: Payload> Merger<P> {
         self.inputs.index_of(source).is_some_and(|index| self.slots.exclusions().lasts(index))
     }
 
+    /// Returns whether each source is behind what others wait for, in the order of the configuration.
+    pub(in crate::readout) fn behind(&self) -> impl Iterator<Item = bool> {
+        let due = self.inputs.due();
+        (0..self.inputs.len()).map(move |index| self.inputs.is_behind(index, due))
+    }
+
     /// Follows an order of the event manager. Returns the answer, unless it follows with the next fragment of the source.
     pub(in crate::readout) fn handle_exclusion(
         &mut self,

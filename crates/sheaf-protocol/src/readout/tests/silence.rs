@@ -237,3 +237,19 @@ fn a_source_that_a_later_event_gives_up_again_and_again_is_silent() {
     }
     assert_eq!(answered.first().map(|missing| missing.source), Some(SourceId(1)), "event 2 is answered");
 }
+
+#[test]
+fn a_source_is_behind_while_a_fragment_of_it_is_requested() {
+    let mut unit = unit(|_| {});
+    let behind = |unit: &ReadoutUnit<Size>| unit.behind().collect::<Vec<_>>();
+    assert_eq!(behind(&unit), [false, false], "nobody asks for anything");
+    ask(&mut unit, 0, 1, 2, 1);
+    assert_eq!(behind(&unit), [true, true]);
+    give(&mut unit, 1, 0, 10);
+    give(&mut unit, 2, 0, 10);
+    give(&mut unit, 1, 1, 10);
+    assert_eq!(behind(&unit), [false, true]);
+    give(&mut unit, 2, 1, 10);
+    give(&mut unit, 3, 1, 10);
+    assert_eq!(behind(&unit), [false, false], "event 3 is not requested");
+}
