@@ -53,8 +53,15 @@ pub fn seeds() -> Vec<(String, Vec<u8>)> {
     let named = [
         ("whole", of(&whole)),
         ("gap", of(&[message(1), message(1), message(3)])),
+        ("repeated", of(&[message(1), message(1), message(2), message(2)])),
         ("unsent", of(&[Frame::Received(9)])),
+        ("acknowledged-twice", of(&[Frame::Received(1), Frame::Received(1), Frame::Received(2)])),
         ("call", of(&[call])),
+        ("refusal", of(&[Frame::Refusal])),
+        ("pings", of(&[Frame::Ping, Frame::Ping, message(1), Frame::Ping])),
+        ("closed-at-once", of(&[Frame::Close { number: 1 }])),
+        ("message-after-the-last", of(&[Frame::Close { number: 1 }, message(2)])),
+        ("long", of(&[Frame::Message { number: 1, content: vec![7; 2 * ROOM] }, message(2)])),
     ];
     named.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect()
 }

@@ -21,7 +21,7 @@ use sheaf_wire::Nanos;
 use silence::{SilenceArguments, UnsilenceArguments};
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Interval between two looks at a run whose end is waited for.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -130,6 +130,11 @@ struct SourcesArguments {
     /// Sources, by number or name.
     #[arg(value_name = "SOURCE", required = true)]
     sources: Vec<String>,
+    #[command(flatten)]
+    wait: WaitArguments,
+    /// Wait at most this long for the run. A source is included with its next fragment.
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = crate::arguments::parse_seconds)]
+    timeout: Nanos,
 }
 
 #[derive(Debug, Args)]
@@ -211,8 +216,8 @@ pub(crate) fn command(arguments: &CtlArguments) -> anyhow::Result<Verdict> {
             desk.operate(Command::Stop, body, wait)
         }
         CtlCommand::Reset(wait) => desk.operate(Command::Reset, json!({}), wait),
-        CtlCommand::Exclude(SourcesArguments { sources }) => desk.include(sources, false),
-        CtlCommand::Include(SourcesArguments { sources }) => desk.include(sources, true),
+        CtlCommand::Exclude(arguments) => desk.include(arguments, false),
+        CtlCommand::Include(arguments) => desk.include(arguments, true),
         CtlCommand::Sequence(arguments) => desk.sequence(arguments),
         CtlCommand::Scan(arguments) => desk.scan(arguments),
         CtlCommand::Lock(LockArguments { force }) => {
@@ -297,12 +302,16 @@ impl Desk {
         Ok(Verdict::Good)
     }
 
-    /// Excludes sources, or includes them. Those before one that is refused have been changed.
-    fn include(&self, sources: &[String], included: bool) -> anyhow::Result<Verdict> {
+    /// Excludes sources, or includes them, and waits until the run does so. Those before one that is refused have been changed.
+    fn include(&self, arguments: &SourcesArguments, included: bool) -> anyhow::Result<Verdict> {
+        let SourcesArguments { sources, wait, timeout } = arguments;
         let mut listed = Value::Null;
         for source in sources {
             let path = format!("/api/v1/sources/{}/included", encode(source));
             listed = self.client.put(&path, &json!({ "included": included }))?["sources"].take();
+        }
+        if !wait.no_wait {
+            listed = self.wait_for_sources(sources, included, timeout.to_std())?;
         }
         if self.json {
             print_json(&listed)?;
@@ -310,6 +319,35 @@ impl Desk {
             print(&describe_sources(&listed))?;
         }
         Ok(Verdict::Good)
+    }
+
+    /// Waits until the run, if there is one, excludes these sources or has included them. Returns the sources that are not simply included.
+    ///
+    /// # Errors
+    /// That it takes longer than `timeout`. What was commanded stays in force.
+    fn wait_for_sources(
+        &self,
+        sources: &[String],
+        included: bool,
+        timeout: Duration,
+    ) -> anyhow::Result<Value> {
+        let until = Instant::now() + timeout;
+        loop {
+            let mut control = self.control()?;
+            let waits = waits_for(&control["sources"], sources, included);
+            let has_run = !control["run"].is_null();
+            if waits.is_empty() || !has_run {
+                return Ok(control["sources"].take());
+            }
+            if Instant::now() > until {
+                let (waits, verb) = (waits.join(", "), if included { "included" } else { "excluded" });
+                let why = if included { "; it is included with its next fragment" } else { "" };
+                bail!(
+                    "the run has not {verb} {waits} within {timeout:?}{why}; the command stays in force, and `sheaf ctl status` shows it"
+                );
+            }
+            std::thread::sleep(PERIOD);
+        }
     }
 
     /// Number of the launch that ended last.
@@ -352,6 +390,22 @@ fn encode(part: &str) -> String {
         _ => format!("%{byte:02X}"),
     };
     part.bytes().map(encoded).collect()
+}
+
+/// Returns those of `sources`, numbers or names, that a list of sources that are not simply included shows to be in another state than they shall be.
+fn waits_for(listed: &Value, sources: &[String], included: bool) -> Vec<String> {
+    let find = |text: &String| {
+        let is_it = |source: &&Value| {
+            source["source"].as_u64().is_some_and(|number| number.to_string() == *text)
+                || source["name"].as_str() == Some(text)
+        };
+        listed.as_array().into_iter().flatten().find(is_it)
+    };
+    let waits = |text: &&String| match find(text) {
+        Some(source) => included || source["excluded"] != true,
+        None => !included,
+    };
+    sources.iter().filter(waits).cloned().collect()
 }
 
 /// Returns the sources that are not simply included, a line for each.
@@ -452,5 +506,20 @@ mod tests {
              source    3 (ecal): excluded\nsource    7: to be included with its next fragment\n\
              fault 3   run 6 died\n          look at its log\n"
         );
+    }
+
+    #[test]
+    fn sources_are_awaited_until_the_run_has_done_as_commanded() {
+        let listed = json!([
+            { "source": 3, "name": "ecal", "included": false, "excluded": true },
+            { "source": 7, "name": null, "included": false, "excluded": false },
+        ]);
+        let waits = |texts: &[&str], included| {
+            let texts: Vec<_> = texts.iter().map(|text| (*text).to_owned()).collect();
+            waits_for(&listed, &texts, included)
+        };
+        assert_eq!(waits(&["ecal", "3"], false), [""; 0]);
+        assert_eq!(waits(&["ecal", "7"], false), ["7"]);
+        assert_eq!(waits(&["3", "7", "8"], true), ["3", "7"], "source 8 is included");
     }
 }

@@ -157,9 +157,7 @@ pub(super) fn sources_in_trouble(
         source.behind && !source.held_back && is_old
     };
     let names = run.map(|run| &run.sources);
-    let in_trouble = |source: &SourceState| {
-        !source.missing.is_empty() || in_progress && silent(source)
-    };
+    let in_trouble = |source: &SourceState| !source.missing.is_empty() || in_progress && silent(source);
     let mut listed: Vec<_> = sources.into_values().filter(in_trouble).collect();
     listed.sort_by_key(|source| {
         std::cmp::Reverse(source.missing.iter().map(|missing| missing.events).sum::<u64>())

@@ -103,10 +103,10 @@ impl Inputs {
         Due { requested: self.requested, given: given.max() }
     }
 
-    /// Returns whether a source has not given what others wait for: a requested event, or the events that it makes.
+    /// Returns whether a source has not given what others wait for: a requested event, or the next one that it announces.
     pub(super) fn is_behind(&self, index: usize, due: Due) -> bool {
         let input = &self.inputs[index];
-        let given = due.given.filter(|_| input.makes_events);
+        let given = due.given.filter(|_| input.announced);
         let is_behind = due.requested.max(given) > input.reached.near();
         is_behind && !input.ended && !input.on_request && !input.excluded
     }

@@ -449,20 +449,33 @@ class Controller:
         self._has_begun = False
         return status.last_run
 
-    def exclude(self, source: int | str) -> tuple[Source, ...]:
+    def exclude(self, source: int | str, *, wait_s: float = 30.0) -> tuple[Source, ...]:
         """Excludes a source, by number or name, from the run and from those that follow: events are complete without it.
 
-        Returns the sources that are not simply included."""
-        return self._include(source, False)
+        Returns when the run does so, or when there is no run, with the sources that are not simply included. With `wait_s=0` it returns at
+        once.
 
-    def include(self, source: int | str) -> tuple[Source, ...]:
-        """Includes a source again, from its next fragment on. Returns the sources that are not simply included."""
-        return self._include(source, True)
+        Raises `TimeoutError` if the run takes longer than `wait_s`; the command stays in force."""
+        return self._include(source, False, wait_s)
 
-    def _include(self, source: int | str, included: bool) -> tuple[Source, ...]:
+    def include(self, source: int | str, *, wait_s: float = 30.0) -> tuple[Source, ...]:
+        """Includes a source again, from its next fragment on. Returns, and raises, as `exclude` does."""
+        return self._include(source, True, wait_s)
+
+    def _include(self, source: int | str, included: bool, wait_s: float) -> tuple[Source, ...]:
         part = urllib.parse.quote(str(source), safe="")
         answer = self._ask("PUT", f"/api/v1/sources/{part}/included", {"included": included})
-        return tuple(_make(Source, value) for value in answer["sources"])
+        sources = tuple(_make(Source, value) for value in answer["sources"])
+        until = time.monotonic() + wait_s
+        while wait_s > 0 and _waits_for(sources, source, included):
+            status = self.status()
+            sources = status.sources
+            if status.run is None:
+                break
+            if time.monotonic() > until:
+                raise TimeoutError(f"the run does not follow within {wait_s} s; the command for source {source} stays in force")
+            time.sleep(_PAUSE_S)
+        return sources
 
     def start_sequence(
         self,
@@ -720,6 +733,12 @@ class Lock:
             except ControlError as error:
                 self.lost = error
                 return
+
+
+def _waits_for(sources: tuple[Source, ...], source: int | str, included: bool) -> bool:
+    """Returns whether the list of sources that are not simply included shows that the run has not followed."""
+    found = [it for it in sources if str(it.source) == str(source) or it.name == source]
+    return bool(found) if included else not any(it.excluded for it in found)
 
 
 def _make(kind: type[_Kind], value: Mapping[str, Any]) -> _Kind:
