@@ -131,7 +131,7 @@ function row(page, state, node, blamed) {
   return html`<tr key=${node.name} class=${open ? "selected" : ""} data-node=${node.name}>
     <td><button type="button" class="plain" aria-expanded=${open} onClick=${toggle}>${open ? "▾" : "▸"} ${node.name}</button>
       ${blamed.has(node.name) && html` <span class="tag">◀ culprit</span>`}</td>
-    <td>${node.role}</td>
+    <td>${node.role}${node.agent && html` <small>by ${node.agent}</small>`}</td>
     <td class=${kind}>${text}</td>
     <td class="n">${node.age_ms === null ? UNKNOWN : duration(node.age_ms / 1000)}</td>
     <td class="n">${count(node.restarts)}</td>
@@ -164,7 +164,7 @@ function value(figure) {
 function matching(nodes, text) {
   const wanted = text.trim().toLowerCase();
   if (wanted === "") return nodes;
-  return nodes.filter((node) => `${node.name} ${node.role} ${node.up ? "up" : "down"}`.toLowerCase().includes(wanted));
+  return nodes.filter((node) => `${node.name} ${node.role} ${node.agent ?? ""} ${node.up ? "up" : "down"}`.toLowerCase().includes(wanted));
 }
 
 /** @param {Node[]} nodes @param {string} order */

@@ -104,6 +104,8 @@ export interface Node {
   age_ms: number | null;
   restarts: number;
   /** Whether its output does not work or has no room. */
+  /** Address of the agent that starts it on another host. */
+  agent: string | null;
   output_failing: boolean;
   /** By buffer: `buffer` for payload, `slots` for events. */
   fill: Record<string, Fill>;

@@ -158,7 +158,7 @@ fn of_node(state: &State, node: &NodeState) -> Option<Alarm> {
     }
     if age_ms >= SILENT_MS {
         let text = format!("{} has published nothing for {} s", node.name, age_ms / 1_000);
-        let remedy = "its process is stopped, hangs, or gets no processor time: look at its host";
+        let remedy = "its process is stopped, hangs, or gets no processor time, or its agent is not connected: look at its host";
         return Some(alarm("node-silent", Severity::Error, text, name, remedy));
     }
     let is_failing = node.output_failing && !matches!(&*state.run.phase, "starting" | "ready");

@@ -42,6 +42,9 @@ pub struct NodeDescription {
     pub name: String,
     /// `readout`, `builder`, `manager` or `output`.
     pub role: String,
+    /// Address of the agent that starts it on another host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
 }
 
 /// The end of a run.

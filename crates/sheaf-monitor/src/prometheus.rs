@@ -46,7 +46,7 @@ pub const RULES: &[Rule] = &[
         hold: "5s",
         severity: "error",
         summary: "{{ $labels.node }} publishes nothing",
-        remedy: "Its process is stopped, hangs, or gets no processor time: look at its host",
+        remedy: "Its process is stopped, hangs, or gets no processor time, or its agent is not connected: look at its host",
     },
     Rule {
         name: "SheafNodeRestarts",

@@ -312,7 +312,7 @@ codes! {
     /// Accepted data were lost.
     LOSS = Error "loss" "See [losses](../concepts/ledger.md#losses).";
     /// A node does not publish.
-    NODE_SILENT = Error "node-silent" "Its process is stopped, hangs, or gets no processor time: look at its host.";
+    NODE_SILENT = Error "node-silent" "Its process is stopped, hangs, or gets no processor time, or its agent is not connected: look at its host.";
     /// A node has ended during the run.
     NODE_GONE = Error "node-gone" "Its log has the reason; a builder unit or output node can be started again during the run.";
     /// More than 5 % of the last 10 s were dead time.

@@ -328,7 +328,11 @@ fn describe_nodes(plan: &Plan) -> Vec<NodeDescription> {
             Role::Builder => "builder",
             Role::Output => "output",
         };
-        plan.of_role(role).map(move |node| NodeDescription { name: node.name.clone(), role: name.to_owned() })
+        plan.of_role(role).map(move |node| NodeDescription {
+            name: node.name.clone(),
+            role: name.to_owned(),
+            agent: node.agent.clone(),
+        })
     };
     [Role::Readout, Role::Builder, Role::Output, Role::Manager].into_iter().flat_map(describe).collect()
 }

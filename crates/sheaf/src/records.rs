@@ -16,7 +16,7 @@ use comments::{Comment, Quality};
 use compare::Comparison;
 pub(crate) use record::Record;
 use record::State;
-use sheaf_store::run::{MANIFEST_NAME, runs_in};
+use sheaf_store::run::{MANIFEST_NAME, RunLock, runs_in};
 use std::path::{Path, PathBuf};
 pub(crate) use table::utc;
 
@@ -140,6 +140,7 @@ pub(crate) fn read_all(directory: &Path, last: Option<usize>) -> anyhow::Result<
     for path in &paths {
         match Record::read(path) {
             Ok(record) => records.push(record),
+            Err(_) if is_yet_to_begin(path) => {}
             // One broken run must not hide the others.
             Err(error) => {
                 log::error!("{}", crate::describe(&error));
@@ -148,6 +149,13 @@ pub(crate) fn read_all(directory: &Path, last: Option<usize>) -> anyhow::Result<
         }
     }
     Ok((records, failed))
+}
+
+/// Returns whether the run in a directory is about to begin, or could not begin: then its directory is removed at this moment.
+fn is_yet_to_begin(directory: &Path) -> bool {
+    let is_empty = || std::fs::read_dir(directory).map_or(true, |mut entries| entries.next().is_none());
+    let is_written = || RunLock::holder(directory).is_ok_and(|holder| holder.is_some());
+    !directory.join(MANIFEST_NAME).exists() && (is_empty() || is_written())
 }
 
 /// Returns whether the run in a directory is a reference for others: it is good, and nobody has judged its data to be bad.

@@ -18,6 +18,7 @@ fn node(name: &str) -> NodeState {
     NodeState {
         name: name.into(),
         role: "builder".into(),
+        agent: None,
         up: true,
         age_ms: Some(0),
         restarts: 0,

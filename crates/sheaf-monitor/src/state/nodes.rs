@@ -1,6 +1,6 @@
 //! Nodes, and sources in trouble.
 
-use crate::description::RunDescription;
+use crate::description::{NodeDescription, RunDescription};
 use serde::Serialize;
 use sheaf_telemetry::{Kind, NodeSnapshot, Snapshot, catalog};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +19,8 @@ pub struct NodeState {
     pub name: String,
     /// `readout`, `builder`, `manager` or `output`.
     pub role: String,
+    /// Address of the agent that starts it on another host.
+    pub agent: Option<String>,
     /// Whether it has published and has not ended.
     pub up: bool,
     /// Age of its values; `null` if it has not published.
@@ -84,16 +86,17 @@ pub struct Missing {
 /// Returns all nodes that were expected, and those that have published, in the order of the description.
 pub(super) fn compose(snapshot: &Snapshot, run: Option<&RunDescription>) -> Vec<NodeState> {
     let expected = run.map(|run| run.nodes.as_slice()).unwrap_or_default();
-    let state = |name: &str, role: &str, node: Option<&NodeSnapshot>| NodeState {
-        name: name.to_owned(),
-        role: role.to_owned(),
+    let state = |expected: &NodeDescription, node: Option<&NodeSnapshot>| NodeState {
+        name: expected.name.clone(),
+        role: expected.role.clone(),
+        agent: expected.agent.clone(),
         up: node.is_some_and(|node| !node.is_gone),
         age_ms: node.map(|node| u64::try_from(node.age.as_millis()).unwrap_or(u64::MAX)),
         restarts: node.map_or(0, |node| node.restarts),
         output_failing: node.is_some_and(|node| node.sum(&catalog::OUTPUT_FAILING) > 0),
         fill: node.map(fill_of).unwrap_or_default(),
     };
-    expected.iter().map(|node| state(&node.name, &node.role, snapshot.nodes.get(&node.name))).collect()
+    expected.iter().map(|node| state(node, snapshot.nodes.get(&node.name))).collect()
 }
 
 fn fill_of(node: &NodeSnapshot) -> BTreeMap<&'static str, Fill> {

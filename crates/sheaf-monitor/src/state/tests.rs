@@ -14,7 +14,7 @@ fn publish(hub: &Hub, node: &str, values: &[(&'static Metric, &[&str], u64)]) {
 }
 
 fn description() -> RunDescription {
-    let node = |name: &str, role: &str| NodeDescription { name: name.into(), role: role.into() };
+    let node = |name: &str, role: &str| NodeDescription { name: name.into(), role: role.into(), agent: None };
     RunDescription {
         number: 7,
         traces: None,

@@ -226,8 +226,9 @@ impl Frame<'_> {
                 };
             let age =
                 node["age_ms"].as_u64().map_or_else(String::new, |age| format!("{:.1} s", seconds_of(age)));
+            let place = node["agent"].as_str().map_or_else(String::new, |agent| format!("  by {agent}"));
             lines.add(&format!(
-                "{:<16}{state:<10}{age:>8}{:>10}{:>10}{:>10}",
+                "{:<16}{state:<10}{age:>8}{:>10}{:>10}{:>10}{place}",
                 text(&node["name"]),
                 fill("buffer"),
                 fill("slots"),
@@ -343,7 +344,7 @@ mod tests {
             "dead_time": { "live_seconds": 75.0, "dead_seconds": 25.0, "now": { "cause": "output", "culprit": "bu1" },
                 "causes": [{ "text": "the output of builders is behind", "seconds": 25.0, "culprits": [{ "node": "bu1", "seconds": 20.0 }] }] },
             "alarms": [{ "severity": "error", "text": "bu1 has no room", "remedy": "look at the disk" }],
-            "nodes": [{ "name": "bu1", "up": true, "age_ms": 100, "restarts": 1, "output_failing": true,
+            "nodes": [{ "name": "bu1", "up": true, "age_ms": 100, "restarts": 1, "output_failing": true, "agent": "daq2:7400",
                 "fill": { "slots": { "value": 3, "limit": 4 } } }],
             "sources": [{ "source": 17, "name": "ecal-3", "node": "ru2", "last_seen_seconds": 7.25,
                 "missing": [{ "events": 1234, "reason": "source_silent" }] }],
@@ -370,7 +371,7 @@ mod tests {
             "dead now        output (bu1)",
             "ERROR  bu1 has no room",
             "  look at the disk",
-            "bu1             no output    0.1 s                75 %         1",
+            "bu1             no output    0.1 s                75 %         1  by daq2:7400",
             "17 (ecal-3) of ru2, last fragment 7.2 s ago, 1,234 events without it: source_silent",
         ] {
             assert!(found.lines().any(|found| found == line), "{line}\nis not in\n{found}");

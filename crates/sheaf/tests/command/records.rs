@@ -37,6 +37,18 @@ fn each_run_has_its_state_end_and_numbers() {
     assert!(text.contains("its process died"), "{text}");
 }
 
+/// Its directory is there before its manifest.
+#[test]
+fn a_run_that_is_about_to_begin_does_not_spoil_the_list() {
+    let scratch = ScratchDirectory::new();
+    scratch.sheaf("run --readouts 1 --builders 1 --events 10 --json").exits(0);
+    std::fs::create_dir(scratch.join("runs/run000002")).unwrap();
+    let listed = scratch.sheaf("runs list --json").exits(0).json();
+    assert_eq!(field(&listed, "runs").as_array().unwrap().len(), 1);
+    std::fs::write(scratch.join("runs/run000002/notes.txt"), "not a run").unwrap();
+    scratch.sheaf("runs list").exits(1).says(&["run000002 has no manifest"]);
+}
+
 #[test]
 fn what_differs_between_two_runs_is_shown() {
     let scratch = ScratchDirectory::new();

@@ -187,6 +187,7 @@ fn node() -> Value {
     object(&[
         ("name", text(), "Its name"),
         ("role", text(), "`readout`, `builder`, `manager` or `output`"),
+        ("agent", nullable(&text()), "Address of the agent that starts it on another host"),
         ("up", flag(), "Whether it has published and has not ended"),
         ("age_ms", nullable(&count()), "Age of its values"),
         ("restarts", count(), "Number of times that it began again"),
