@@ -22,12 +22,15 @@ use preparing::Prepared;
 use sheaf_config::LogFormat;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Interval at which the processes are checked.
 const PERIOD: Duration = Duration::from_millis(20);
+
+/// Interval of signs of life while the part of the run is closed.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 
 /// Orders that wait to be carried out. Then the agent waits.
 const ORDERS: usize = 256;
@@ -45,6 +48,23 @@ impl Reports {
         let Ok(text) = serde_json::to_vec(report) else { return };
         let _one_at_a_time = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = write_frame(&mut std::io::stdout().lock(), &text, report.may_be_lost());
+    }
+
+    /// Reports that this process is alive while it does something that takes long.
+    fn while_alive<T>(&self, work: impl FnOnce() -> T) -> anyhow::Result<T> {
+        let (over, ended) = channel::<()>();
+        let own = self.clone();
+        let body = move || {
+            while ended.recv_timeout(SIGN_OF_LIFE) == Err(RecvTimeoutError::Timeout) {
+                own.write(&HostReport::Lives(Vec::new()));
+            }
+        };
+        let thread = std::thread::Builder::new().name("alive".into()).spawn(body);
+        let thread = thread.context("cannot start a thread")?;
+        let done = work();
+        drop(over);
+        let _ = thread.join();
+        Ok(done)
     }
 }
 
@@ -109,7 +129,8 @@ fn look_after(run: &HostRun, orders: &Receiver<HostOrder>, reports: &Reports) ->
             Ok(HostOrder::Close(manifest)) => {
                 drop(watch.take().and_then(space::Watch::end));
                 nodes.end_all(&plan);
-                reports.write(&match part.close(&manifest) {
+                let closed = reports.while_alive(|| part.close(&manifest))?;
+                reports.write(&match closed {
                     Ok(part) => HostReport::Closed(part),
                     Err(error) => HostReport::NotClosed(crate::describe(&error)),
                 });

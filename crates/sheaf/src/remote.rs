@@ -19,7 +19,7 @@ use crate::node_output::TakeRecord;
 use crate::plan::Plan;
 use crate::run_directory::OtherParts;
 use anyhow::{Context as _, anyhow, bail};
-use host::{Host, Phase};
+use host::{Host, LONGEST_PREPARATION, Phase};
 use sheaf_agent::LinkOptions;
 use sheaf_config::{Config, NodeConfig};
 use sheaf_key::RunKey;
@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 /// Room for messages that an agent has not acknowledged.
 const ROOM: usize = 64 << 20;
 
-/// Time without a connection after which a host is given up that closes its part of a run.
+/// Time without a report after which a host is given up that closes its part of a run.
 const CLOSING_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Interval at which a run says which host it waits for when it is closed.
@@ -99,7 +99,11 @@ impl Hosts {
             let (agent, names) = (&host.agent, names(nodes).join(", "));
             match host.wait_until_ready(patience) {
                 Phase::Ready => {}
-                Phase::Called | Phase::Prepares => {
+                Phase::Prepares => bail!(
+                    "the agent {agent} is not ready to start {names} after {} s: something on its host hangs, such as a disk or a library",
+                    LONGEST_PREPARATION.as_secs()
+                ),
+                Phase::Called => {
                     let why = host.trouble().unwrap_or_else(|| "it does not answer".to_owned());
                     if plan.config.require.is_empty() {
                         bail!(
@@ -253,8 +257,8 @@ fn wait_for_close(host: &Host) -> Result<Option<String>, String> {
             // It has never come.
             return Ok(None);
         }
-        if host.time_unconnected().is_some_and(|time| time > CLOSING_PATIENCE) {
-            return Err(host.trouble().unwrap_or_else(|| "it does not answer".to_owned()));
+        if host.silence() > CLOSING_PATIENCE {
+            return Err(host.trouble().unwrap_or_else(|| "its process reports nothing any more".to_owned()));
         }
         if reminded.elapsed() > REMINDER {
             reminded = Instant::now();

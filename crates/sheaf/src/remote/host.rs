@@ -16,6 +16,10 @@ use std::time::{Duration, Instant};
 /// Longest time that the thread waits for a message before it looks whether it is still wanted.
 const PERIOD: Duration = Duration::from_millis(100);
 
+/// Longest time in which a host prepares nodes. Loading their code, and waiting for their addresses, have limits of their own, which are
+/// shorter.
+pub(super) const LONGEST_PREPARATION: Duration = Duration::from_secs(180);
+
 /// Time between two attempts to bring a host back into the run.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -51,6 +55,8 @@ struct State {
     phase: Phase,
     /// Since when there is no connection, and why.
     unconnected: Option<(Instant, String)>,
+    /// When the last report came.
+    heard: Instant,
     nodes: BTreeMap<String, RemoteNode>,
     ready: Option<HostReady>,
     no_space: Option<String>,
@@ -89,6 +95,7 @@ impl Host {
             link,
             phase: Phase::Called,
             unconnected: Some((Instant::now(), "it does not answer".into())),
+            heard: Instant::now(),
             nodes,
             ready: None,
             no_space: None,
@@ -131,15 +138,15 @@ impl Host {
         }
     }
 
-    /// Waits until the host is ready, refuses, or its agent has not answered for `patience`.
+    /// Waits until the host is ready, refuses, its agent has not answered for `patience`, or it has prepared nodes for too long.
     pub(super) fn wait_until_ready(&self, patience: Duration) -> Phase {
         let until = Instant::now() + patience;
+        let latest = until + LONGEST_PREPARATION;
         let mut state = self.state();
         loop {
             match &state.phase {
                 Phase::Called if Instant::now() < until => {}
-                // It loads the code of the run and fails by itself where that hangs.
-                Phase::Prepares => {}
+                Phase::Prepares if Instant::now() < latest => {}
                 phase => return phase.clone(),
             }
             state = self.changed.wait_timeout(state, PERIOD).unwrap_or_else(PoisonError::into_inner).0;
@@ -151,9 +158,9 @@ impl Host {
         self.state().unconnected.as_ref().map(|(_, why)| why.clone())
     }
 
-    /// Returns the time without a connection.
-    pub(super) fn time_unconnected(&self) -> Option<Duration> {
-        self.state().unconnected.as_ref().map(|(since, _)| since.elapsed())
+    /// Returns the time since the last report.
+    pub(super) fn silence(&self) -> Duration {
+        self.state().heard.elapsed()
     }
 
     /// Returns what it has prepared, once it was ready.
@@ -199,6 +206,7 @@ impl Host {
     /// Has the host close its part of the run.
     pub(super) fn begin_close(&self, manifest: &str) {
         self.let_go();
+        self.state().heard = Instant::now();
         self.order(&HostOrder::Close(manifest.to_owned()));
     }
 
@@ -316,6 +324,7 @@ impl Host {
     }
 
     fn take(&self, message: &[u8]) {
+        self.state().heard = Instant::now();
         let report = match serde_json::from_slice(message) {
             Ok(report) => report,
             Err(error) => return log::debug!("{}: a report cannot be read: {error}", self.agent),
