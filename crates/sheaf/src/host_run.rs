@@ -116,7 +116,7 @@ fn orders() -> anyhow::Result<Receiver<HostOrder>> {
 /// Why the nodes cannot be started on this host.
 fn look_after(run: &HostRun, orders: &Receiver<HostOrder>, reports: &Reports) -> anyhow::Result<()> {
     let Prepared { part, launch, nodes, ready, plan, scratch: _scratch } = preparing::prepare(run)?;
-    let mut nodes = Nodes::new(launch, nodes, run.is_steered, reports.clone());
+    let mut nodes = Nodes::new(launch, (&plan, nodes), run.is_steered, reports.clone());
     reports.write(&HostReport::Ready(ready));
     let no_space = Arc::new(AtomicBool::new(false));
     let keep = plan.config.output.keep_free.0;

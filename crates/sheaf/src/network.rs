@@ -15,8 +15,13 @@ use sheaf_transport::Endpoint;
 use sheaf_transport::memory::{MemoryLimits, MemoryNetwork};
 use sheaf_transport::mixed::MixedEndpoint;
 use sheaf_wire::{NodeId, Role};
+use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Time between two attempts to take an address that is in use.
+const ADDRESS_IN_USE: Duration = Duration::from_millis(50);
 
 /// A node's place in a network, and the memory that it sends from where that is shared.
 pub(crate) struct Connection {
@@ -54,7 +59,7 @@ pub(crate) fn loopback_listener() -> anyhow::Result<(TcpListener, String)> {
 pub(crate) type Listeners = Vec<(NodeId, Option<TcpListener>)>;
 
 /// A socket at the configured address of a node; `None` for a node that needs none.
-pub(crate) fn configured_listener(plan: &Plan, node: &NodeConfig) -> anyhow::Result<Option<TcpListener>> {
+fn configured_listener(plan: &Plan, node: &NodeConfig) -> anyhow::Result<Option<TcpListener>> {
     if !listens(node.id) || !plan.config.transport.kind.meets_over_tcp() {
         return Ok(None);
     }
@@ -64,6 +69,23 @@ pub(crate) fn configured_listener(plan: &Plan, node: &NodeConfig) -> anyhow::Res
         format!("{} cannot listen on {address}; is it in use, or does it belong to another host?", node.name)
     })?;
     Ok(Some(socket))
+}
+
+/// Makes the sockets of the nodes of this host, at their configured addresses. Waits at most `patience` for addresses that are in use: nodes
+/// of an earlier run may be ending.
+pub(crate) fn configured_listeners(plan: &Plan, patience: Duration) -> anyhow::Result<Listeners> {
+    let until = Instant::now() + patience;
+    let is_taken = |error: &anyhow::Error| {
+        let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
+        io.is_some_and(|error| error.kind() == ErrorKind::AddrInUse)
+    };
+    let listener = |node: &NodeConfig| loop {
+        match configured_listener(plan, node) {
+            Err(error) if is_taken(&error) && Instant::now() < until => std::thread::sleep(ADDRESS_IN_USE),
+            made => return made.map(|listener| (node.id, listener)),
+        }
+    };
+    plan.nodes_here().map(listener).collect()
 }
 
 /// Returns whether other nodes connect to a node, so that it needs a listening socket.

@@ -8,7 +8,7 @@
 
 mod process;
 
-use crate::network::{self, Listeners};
+use crate::network::Listeners;
 use crate::node_output::TakeRecord;
 use crate::node_process::{Launch, NodeKey, NodeProcess};
 use crate::page::{Page, View};
@@ -390,12 +390,6 @@ impl Family<'_> {
             self.no_space.take().map(|why| EarlyEnd::new("disk_space", why)).or(summary.ended_early);
         Ok(Outcome { summary, stored, errors })
     }
-}
-
-/// Makes the sockets of the nodes of this host, at their configured addresses.
-pub(crate) fn configured_listeners(plan: &Plan) -> anyhow::Result<Listeners> {
-    let listener = |node: &NodeConfig| Ok((node.id, network::configured_listener(plan, node)?));
-    plan.nodes_here().map(listener).collect()
 }
 
 /// The event manager has the books of the run, and died with them.

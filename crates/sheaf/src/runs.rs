@@ -8,7 +8,7 @@ use crate::controlled::{Controlled, LaunchDirectory};
 use crate::excluding::Sources;
 use crate::hooks::{HookedRun, Hooks, OwedHooks, RunHooks};
 use crate::host_message::HostRun;
-use crate::network::Listeners;
+use crate::network::{self, Listeners};
 use crate::page::{Page, View};
 use crate::plan::Plan;
 use crate::processes::Places;
@@ -31,6 +31,7 @@ use sheaf_wire::{RunNumber, SourceId, Timestamp};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Makes runs until their number is reached or a signal ends them, and prints the summary of each.
 pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
@@ -140,6 +141,9 @@ struct Prepared {
     /// Digits of the key by which processes of nodes know each other, where the configuration names none.
     key: Option<String>,
 }
+
+/// Time in which addresses become free that nodes of an earlier run have, which end now.
+const ADDRESS_IN_USE: Duration = Duration::from_secs(5);
 
 /// Settings that all runs share.
 struct Runs<'a> {
@@ -315,7 +319,8 @@ impl Runs<'_> {
         plan.code = code;
         rehearsal::rehearse(&plan.code.in_place(&loading), plan.config.run.number)?;
         code::report(&records);
-        let listeners = plan.has_agents().then(|| processes::configured_listeners(plan)).transpose()?;
+        let listeners =
+            plan.has_agents().then(|| network::configured_listeners(plan, ADDRESS_IN_USE)).transpose()?;
         let has_own_key = plan.config.transport.key_file.is_none() && self.has_processes(plan);
         let key = has_own_key.then(RunKey::make_digits).transpose()?.map(|(_, digits)| digits);
         let hosts = plan.has_agents().then(|| self.call_agents(plan, key.clone(), created)).transpose()?;

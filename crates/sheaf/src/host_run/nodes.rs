@@ -2,6 +2,7 @@
 
 use super::Reports;
 use crate::host_message::HostReport;
+use crate::network::Listeners;
 use crate::node_output::TakeRecord;
 use crate::node_process::{Launch, Life, LocalProcess, NodeProcess as _, ProcessEnd};
 use crate::plan::Plan;
@@ -46,12 +47,15 @@ pub(super) struct Nodes {
 impl Nodes {
     pub(super) fn new(
         launch: Launch,
-        nodes: Vec<(NodeConfig, Option<TcpListener>)>,
+        (plan, listeners): (&Plan, Listeners),
         is_steered: bool,
         reports: Reports,
     ) -> Self {
-        let of = |(node, listener)| HostNode { node, listener, process: None, is_reported: false };
-        let nodes = nodes.into_iter().map(of).collect();
+        let of = |(id, listener)| {
+            let node = plan.node(id)?.clone();
+            Some(HostNode { node, listener, process: None, is_reported: false })
+        };
+        let nodes = listeners.into_iter().filter_map(of).collect();
         Self { launch, nodes, is_steered, lines: NodeLines::default(), reports, reported: Instant::now() }
     }
 

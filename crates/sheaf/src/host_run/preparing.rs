@@ -2,29 +2,24 @@
 
 use crate::code::{self, Code};
 use crate::host_message::{HostReady, HostRun};
+use crate::network::{self, Listeners};
 use crate::node_process::{Launch, NodeKey};
 use crate::plan::Plan;
 use crate::run_directory::{HostPart, RunMark, Scratch};
-use crate::{SOFTWARE, files, network, next, placement, programs, rehearsal, space, supervisor, tracing};
+use crate::{SOFTWARE, files, next, placement, programs, rehearsal, space, supervisor, tracing};
 use anyhow::{Context as _, bail};
-use sheaf_config::{Config, NodeConfig};
+use sheaf_config::Config;
 use sheaf_wire::{Role, RunNumber, Timestamp};
-use std::io::ErrorKind;
-use std::net::TcpListener;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Time in which an address becomes free that nodes of an earlier run have, which end now.
 const ADDRESS_IN_USE: Duration = Duration::from_secs(20);
-
-/// Time between two attempts to take an address.
-const PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) struct Prepared {
     pub(super) plan: Plan,
     pub(super) part: HostPart,
     pub(super) launch: Launch,
-    /// The nodes, and the sockets of those that others connect to.
-    pub(super) nodes: Vec<(NodeConfig, Option<TcpListener>)>,
+    pub(super) nodes: Listeners,
     pub(super) ready: HostReady,
     /// Removed at the end, if it is temporary.
     pub(super) scratch: Scratch,
@@ -48,7 +43,7 @@ pub(super) fn prepare(run: &HostRun) -> anyhow::Result<Prepared> {
     programs::check(&plan)?;
     supervisor::check(&plan)?;
     space::check(&plan.config)?;
-    let nodes = listeners(&plan)?;
+    let nodes = network::configured_listeners(&plan, ADDRESS_IN_USE)?;
     let mark = RunMark {
         created: Timestamp(run.created_ns),
         host: run.host.clone(),
@@ -94,20 +89,4 @@ fn furnish(run: &HostRun, plan: &mut Plan, part: &HostPart) -> anyhow::Result<(S
         code: records,
     };
     Ok((scratch, launch, ready))
-}
-
-/// Makes the sockets of the nodes of this host.
-fn listeners(plan: &Plan) -> anyhow::Result<Vec<(NodeConfig, Option<TcpListener>)>> {
-    let until = Instant::now() + ADDRESS_IN_USE;
-    let is_taken = |error: &anyhow::Error| {
-        let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
-        io.is_some_and(|error| error.kind() == ErrorKind::AddrInUse)
-    };
-    let listener = |node: &NodeConfig| loop {
-        match network::configured_listener(plan, node) {
-            Err(error) if is_taken(&error) && Instant::now() < until => std::thread::sleep(PAUSE),
-            made => return made.map(|listener| (node.clone(), listener)),
-        }
-    };
-    plan.nodes_here().map(listener).collect()
 }

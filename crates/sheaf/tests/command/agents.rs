@@ -295,10 +295,11 @@ fn connections_to_an_agent_that_are_cut_cost_nothing() {
     system.configure(UNTIL_STOPPED, ["", "", &cable.address, &cable.address, ""]);
     let mut running = system.start("");
     running.wait_until_said("running: ");
-    for cuts in 1..=3 {
+    for _ in 0..5 {
         cable.cut();
-        wait_until("the connection is back", || running.said().matches("is connected again").count() >= cuts);
+        wait_until("the connection is made again", || !cable.streams.lock().unwrap().is_empty());
     }
+    running.wait_until_said("is connected again");
     running.signal("INT");
     let summary = running.end().exits(0).json();
     assert_eq!(number(&summary, "ledger.triggers"), stored(&summary));
@@ -356,7 +357,7 @@ fn a_run_whose_requirements_are_met_begins_without_an_agent_which_joins_later() 
     let path = system.scratch.join("run/run.toml");
     let text = fs::read_to_string(&path).unwrap();
     let text = text.replace("answer_timeout_ms = 120000", "answer_timeout_ms = 300");
-    fs::write(&path, text.replace("start_timeout_ms = 120000", "start_timeout_ms = 2000")).unwrap();
+    fs::write(&path, text.replace("start_timeout_ms = 120000", "start_timeout_ms = 15000")).unwrap();
     let mut running = system.start("");
     running.wait_until_said("[agent-absent]");
     running.wait_until_said("running: ");
