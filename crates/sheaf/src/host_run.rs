@@ -138,6 +138,8 @@ fn look_after(run: &HostRun, orders: &Receiver<HostOrder>, reports: &Reports) ->
             }
             Ok(HostOrder::Abandon) => {
                 nodes.end_all(&plan);
+                // Their key is in the directory.
+                drop(nodes);
                 part.abandon();
                 return Ok(());
             }

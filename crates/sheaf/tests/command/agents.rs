@@ -342,6 +342,14 @@ fn an_agent_with_another_key_or_none_at_all_refuses_the_run_and_nothing_is_left(
     let words = ["which starts ru0, does not answer", "start `sheaf agent` on that host", "--local"];
     system.start("").end().exits(1).says(&words);
     assert!(!system.run().exists());
+    // One host is ready when another one refuses.
+    let mut ready = system.agent("ready");
+    let there = ready.address.clone();
+    system.configure(&head, ["", &there, "", at, ""]);
+    system.start("").end().exits(1).says(&["cannot start bu0", "another key"]);
+    ready.running().wait_until_said("uses this host no more");
+    assert!(!system.run().exists() && !ready.run().exists());
+    assert!(!ready.running().said().contains("warning"), "{}", ready.running().said());
     let summary = system.start("--local").end().exits(0).json();
     assert_eq!(stored(&summary), EVENTS);
 }
