@@ -80,7 +80,11 @@ impl Alarms {
         if matches!(&*state.run.phase, "running" | "paused")
             && let Some(past) = self.past.front()
         {
-            conditions.extend(dead_time(past, &moment));
+            conditions.extend(dead_time(
+                past,
+                &moment,
+                state.sources.iter().find(|source| is_silent(source)),
+            ));
             conditions.extend(incomplete(past, &moment));
         }
         self.remember(moment);
@@ -169,12 +173,22 @@ fn of_node(state: &State, node: &NodeState) -> Option<Alarm> {
     })
 }
 
+/// Advice about a silent source.
+const SILENT_SOURCE: &str = "look at its front end and its link; if it does not come back, exclude it (`sheaf ctl exclude`): events are then complete without it";
+
+/// Time without fragments after which a source is silent, in seconds.
+const SILENT_SECONDS: f64 = 5.0;
+
+/// Returns whether a source has not given for some time what is requested, although there is room for it.
+fn is_silent(source: &SourceState) -> bool {
+    source.behind && !source.held_back && source.last_seen_seconds.is_some_and(|age| age >= SILENT_SECONDS)
+}
+
 fn of_source(source: &SourceState) -> Option<Alarm> {
-    let age = source.last_seen_seconds.filter(|age| *age >= 5.0 && source.behind && !source.held_back)?;
-    let name = source.name.clone().unwrap_or_else(|| source.source.to_string());
+    let age = source.last_seen_seconds.filter(|_| is_silent(source))?;
+    let name = source.shown();
     let text = format!("source {name} has given nothing for {age:.0} s");
-    let remedy = "look at its front end and its link; if it does not come back, exclude it (`sheaf ctl exclude`): events are then complete without it";
-    Some(alarm("source-silent", Severity::Warning, text, Some(&name), remedy))
+    Some(alarm("source-silent", Severity::Warning, text, Some(&name), SILENT_SOURCE))
 }
 
 impl Moment {
@@ -200,7 +214,8 @@ impl Moment {
 }
 
 /// Returns the alarm about dead time, with the cause and the culprit of most of it.
-fn dead_time(past: &Moment, now: &Moment) -> Option<Alarm> {
+/// Returns the condition of dead time. Where events wait for a silent source, that is the culprit, and not the nodes that are full of them.
+fn dead_time(past: &Moment, now: &Moment, silent: Option<&SourceState>) -> Option<Alarm> {
     let grown = |key: &(&'static str, Option<String>)| {
         now.reasons.get(key).unwrap_or(&0.0) - past.reasons.get(key).unwrap_or(&0.0)
     };
@@ -215,8 +230,16 @@ fn dead_time(past: &Moment, now: &Moment) -> Option<Alarm> {
     let (name, culprit) = reasons.max_by(|one, other| grown(one).total_cmp(&grown(other)))?;
     let cause = DeadTimeCause::from_name(name)?;
     let seconds = (now.time_ms - past.time_ms) as f64 / 1e3;
+    let percent = fraction * 100.0;
+    let waits = matches!(cause, DeadTimeCause::BuilderCredit | DeadTimeCause::ReadoutMemory);
+    if let Some(source) = silent.filter(|_| waits) {
+        let name = source.shown();
+        let text =
+            format!("{percent:.0} % dead time in the last {seconds:.0} s: events wait for source {name}");
+        return Some(alarm("dead-time", Severity::Warning, text, Some(&name), SILENT_SOURCE));
+    }
     let by = culprit.as_ref().map_or_else(String::new, |node| format!(" ({node})"));
-    let text = format!("{:.0} % dead time in the last {seconds:.0} s: {cause}{by}", fraction * 100.0);
+    let text = format!("{percent:.0} % dead time in the last {seconds:.0} s: {cause}{by}");
     Some(alarm("dead-time", Severity::Warning, text, culprit.as_deref(), advice::remedy(cause)))
 }
 

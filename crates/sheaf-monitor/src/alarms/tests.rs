@@ -68,6 +68,27 @@ fn dead_time_names_cause_and_culprit_and_ends_with_the_window() {
     assert_eq!(alarms.judge(&with_dead_time(13_000, 12.5, 0.3, 0.2)), []);
 }
 
+/// Builder units are full of events that wait for it: more builder units would not help.
+#[test]
+fn dead_time_by_a_silent_source_names_the_source() {
+    let mut alarms = Alarms::default();
+    alarms.judge(&with_dead_time(0, 0.0, 0.0, 0.0));
+    let mut stuck = with_dead_time(2_000, 1.0, 0.0, 1.0);
+    stuck.sources = vec![SourceState {
+        source: 17,
+        name: Some("ecal-3".into()),
+        node: Some("ru0".into()),
+        last_seen_seconds: Some(5.5),
+        held_back: false,
+        behind: true,
+        missing: Vec::new(),
+    }];
+    let raised = alarms.judge(&stuck);
+    assert_eq!((raised[0].code, raised[0].culprit.as_deref()), ("dead-time", Some("ecal-3")));
+    assert!(raised[0].text.ends_with("events wait for source ecal-3"), "{}", raised[0].text);
+    assert!(raised[0].remedy.contains("sheaf ctl exclude"));
+}
+
 /// A pause of 20 s in a run of 10 Hz raises no alarm, neither while it lasts nor after it; dead time beside it does.
 #[test]
 fn a_pause_is_no_alarm() {

@@ -173,6 +173,11 @@ pub(super) fn sources_in_trouble(
 }
 
 impl SourceState {
+    /// Returns its name, or else its number.
+    pub(crate) fn shown(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.source.to_string())
+    }
+
     fn unseen(source: u64) -> Self {
         Self {
             source,
