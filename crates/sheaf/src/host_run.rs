@@ -145,7 +145,7 @@ fn look_after(run: &HostRun, orders: &Receiver<HostOrder>, reports: &Reports) ->
             }
             Ok(HostOrder::Describe | HostOrder::Prepare(_)) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                nodes.end_all(&plan);
+                nodes.end_with_agent(&plan);
                 part.leave();
                 return Ok(());
             }

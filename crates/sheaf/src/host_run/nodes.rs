@@ -42,6 +42,8 @@ pub(super) struct Nodes {
     lines: NodeLines,
     reports: Reports,
     reported: Instant,
+    /// Whether the ends of nodes are reported. The run takes nodes that end with their agent for lost, and starts them again.
+    reports_ends: bool,
 }
 
 impl Nodes {
@@ -56,7 +58,15 @@ impl Nodes {
             Some(HostNode { node, listener, process: None, is_reported: false })
         };
         let nodes = listeners.into_iter().filter_map(of).collect();
-        Self { launch, nodes, is_steered, lines: NodeLines::default(), reports, reported: Instant::now() }
+        Self {
+            launch,
+            nodes,
+            is_steered,
+            lines: NodeLines::default(),
+            reports,
+            reported: Instant::now(),
+            reports_ends: true,
+        }
     }
 
     fn find(&mut self, name: &str) -> Option<&mut HostNode> {
@@ -120,7 +130,9 @@ impl Nodes {
             }
             if let Ok(Some(end)) = running.try_wait() {
                 let text = running.text().unwrap_or_default();
-                self.reports.write(&HostReport::Ended { node: name(), end, text });
+                if self.reports_ends {
+                    self.reports.write(&HostReport::Ended { node: name(), end, text });
+                }
                 *process = None;
             }
         }
@@ -133,6 +145,12 @@ impl Nodes {
     fn lives(&self) -> Vec<(String, Life)> {
         let life = |node: &HostNode| Some((node.node.name.clone(), node.process.as_ref()?.life()));
         self.nodes.iter().filter_map(life).collect()
+    }
+
+    /// Ends all processes with their agent, or because their run is gone.
+    pub(super) fn end_with_agent(&mut self, plan: &Plan) {
+        self.reports_ends = false;
+        self.end_all(plan);
     }
 
     /// Ends all processes that are left. One that neither says nor does anything is killed.
