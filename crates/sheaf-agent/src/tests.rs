@@ -54,6 +54,7 @@ fn over(conversation: &Conversation) -> EndReason {
 #[derive(Clone)]
 struct Proxy {
     address: SocketAddr,
+    door: Arc<Mutex<SocketAddr>>,
     streams: Arc<Mutex<Vec<TcpStream>>>,
 }
 
@@ -61,10 +62,11 @@ impl Proxy {
     fn to(door: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a port");
         let address = listener.local_addr().expect("it has one");
-        let streams = Arc::new(Mutex::new(Vec::new()));
-        let held = streams.clone();
+        let (door, streams) = (Arc::new(Mutex::new(door)), Arc::new(Mutex::new(Vec::new())));
+        let (target, held) = (door.clone(), streams.clone());
         thread::spawn(move || {
             for caller in listener.incoming().map_while(Result::ok) {
+                let door = *target.lock().expect("nobody panics");
                 let Ok(called) = TcpStream::connect(door) else { return };
                 held.lock().expect("nobody panics").extend([
                     caller.try_clone().expect("a socket can be cloned"),
@@ -74,7 +76,7 @@ impl Proxy {
                 pass(&called, &caller);
             }
         });
-        Self { address, streams }
+        Self { address, door, streams }
     }
 
     fn cut(&self) {
@@ -189,30 +191,14 @@ fn somebody_in_the_middle_is_found_out() {
 #[test]
 fn an_agent_that_is_started_again_does_not_know_the_conversation() {
     let first = door();
-    let proxied = Arc::new(Mutex::new(first.address()));
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a port");
-    let address = listener.local_addr().expect("it has one");
-    let target = proxied.clone();
-    let held = Arc::new(Mutex::new(Vec::new()));
-    let streams = held.clone();
-    thread::spawn(move || {
-        for caller in listener.incoming().map_while(Result::ok) {
-            let door = *target.lock().expect("nobody panics");
-            let Ok(called) = TcpStream::connect(door) else { return };
-            streams.lock().expect("nobody panics").push(caller.try_clone().expect("a clone"));
-            pass(&caller, &called);
-            pass(&called, &caller);
-        }
-    });
-    let run = call_at(address);
+    let proxy = Proxy::to(first.address());
+    let run = call_at(proxy.address);
     run.send(b"prepare").expect("there is room");
     let agent = first.accept(WATCHDOG).expect("it is called");
     assert_eq!(message(&agent), b"prepare");
     let again = door();
-    *proxied.lock().expect("nobody panics") = again.address();
-    for stream in held.lock().expect("nobody panics").drain(..) {
-        let _ = stream.shutdown(Shutdown::Both);
-    }
+    *proxy.door.lock().expect("nobody panics") = again.address();
+    proxy.cut();
     assert_eq!(over(&run), EndReason::Unknown);
 }
 

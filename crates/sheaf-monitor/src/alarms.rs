@@ -80,11 +80,8 @@ impl Alarms {
         if matches!(&*state.run.phase, "running" | "paused")
             && let Some(past) = self.past.front()
         {
-            conditions.extend(dead_time(
-                past,
-                &moment,
-                state.sources.iter().find(|source| is_silent(source)),
-            ));
+            let silent = state.sources.iter().find(|source| source.is_silent());
+            conditions.extend(dead_time(past, &moment, silent));
             conditions.extend(incomplete(past, &moment));
         }
         self.remember(moment);
@@ -176,16 +173,8 @@ fn of_node(state: &State, node: &NodeState) -> Option<Alarm> {
 /// Advice about a silent source.
 const SILENT_SOURCE: &str = "look at its front end and its link; if it does not come back, exclude it (`sheaf ctl exclude`): events are then complete without it";
 
-/// Time without fragments after which a source is silent, in seconds.
-const SILENT_SECONDS: f64 = 5.0;
-
-/// Returns whether a source has not given for some time what is requested, although there is room for it.
-fn is_silent(source: &SourceState) -> bool {
-    source.behind && !source.held_back && source.last_seen_seconds.is_some_and(|age| age >= SILENT_SECONDS)
-}
-
 fn of_source(source: &SourceState) -> Option<Alarm> {
-    let age = source.last_seen_seconds.filter(|_| is_silent(source))?;
+    let age = source.last_seen_seconds.filter(|_| source.is_silent())?;
     let name = source.shown();
     let text = format!("source {name} has given nothing for {age:.0} s");
     Some(alarm("source-silent", Severity::Warning, text, Some(&name), SILENT_SOURCE))
@@ -213,8 +202,8 @@ impl Moment {
     }
 }
 
-/// Returns the alarm about dead time, with the cause and the culprit of most of it.
-/// Returns the condition of dead time. Where events wait for a silent source, that is the culprit, and not the nodes that are full of them.
+/// Returns the alarm about dead time, with the cause and the culprit of most of it. Where events wait for a silent source, that is the
+/// culprit, and not the nodes that are full of them.
 fn dead_time(past: &Moment, now: &Moment, silent: Option<&SourceState>) -> Option<Alarm> {
     let grown = |key: &(&'static str, Option<String>)| {
         now.reasons.get(key).unwrap_or(&0.0) - past.reasons.get(key).unwrap_or(&0.0)

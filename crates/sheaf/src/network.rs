@@ -58,17 +58,17 @@ pub(crate) fn loopback_listener() -> anyhow::Result<(TcpListener, String)> {
 /// Nodes and their listening sockets, if they have one.
 pub(crate) type Listeners = Vec<(NodeId, Option<TcpListener>)>;
 
-/// A socket at the configured address of a node; `None` for a node that needs none.
-fn configured_listener(plan: &Plan, node: &NodeConfig) -> anyhow::Result<Option<TcpListener>> {
-    if !listens(node.id) || !plan.config.transport.kind.meets_over_tcp() {
-        return Ok(None);
-    }
-    let address =
-        node.address.as_ref().with_context(|| format!("{} needs an address to listen on", node.name))?;
-    let socket = TcpListener::bind(address).with_context(|| {
+/// Returns whether a node has a listening socket.
+pub(crate) fn has_listener(plan: &Plan, node: NodeId) -> bool {
+    listens(node) && plan.config.transport.kind.meets_over_tcp()
+}
+
+/// Makes a listening socket for a node at an address.
+pub(crate) fn listener_at(node: &NodeConfig, address: Option<&String>) -> anyhow::Result<TcpListener> {
+    let address = address.with_context(|| format!("{} needs an address to listen on", node.name))?;
+    TcpListener::bind(address).with_context(|| {
         format!("{} cannot listen on {address}; is it in use, or does it belong to another host?", node.name)
-    })?;
-    Ok(Some(socket))
+    })
 }
 
 /// Makes the sockets of the nodes of this host, at their configured addresses. Waits at most `patience` for addresses that are in use: nodes
@@ -80,9 +80,12 @@ pub(crate) fn configured_listeners(plan: &Plan, patience: Duration) -> anyhow::R
         io.is_some_and(|error| error.kind() == ErrorKind::AddrInUse)
     };
     let listener = |node: &NodeConfig| loop {
-        match configured_listener(plan, node) {
+        if !has_listener(plan, node.id) {
+            return Ok((node.id, None));
+        }
+        match listener_at(node, node.address.as_ref()) {
             Err(error) if is_taken(&error) && Instant::now() < until => std::thread::sleep(ADDRESS_IN_USE),
-            made => return made.map(|listener| (node.id, listener)),
+            made => return made.map(|listener| (node.id, Some(listener))),
         }
     };
     plan.nodes_here().map(listener).collect()

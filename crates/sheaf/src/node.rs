@@ -207,19 +207,14 @@ fn listener(
     arguments: &NodeArguments,
     node: &NodeConfig,
 ) -> anyhow::Result<Option<TcpListener>> {
-    if !network::listens(node.id) || !plan.config.transport.kind.meets_over_tcp() {
+    if !network::has_listener(plan, node.id) {
         return Ok(None);
     }
     if arguments.supervised && stdin_is_socket() {
         let socket = std::io::stdin().as_fd().try_clone_to_owned().context("no socket on standard input")?;
         return Ok(Some(TcpListener::from(socket)));
     }
-    let address = arguments.listen.as_ref().or(node.address.as_ref());
-    let address = address.with_context(|| format!("{} needs an address to listen on", node.name))?;
-    let socket = TcpListener::bind(address).with_context(|| {
-        format!("{} cannot listen on {address}; is it in use, or does it belong to another host?", node.name)
-    })?;
-    Ok(Some(socket))
+    network::listener_at(node, arguments.listen.as_ref().or(node.address.as_ref())).map(Some)
 }
 
 /// Returns whether standard input is the listening socket, made by the process that started this node. The lab does not

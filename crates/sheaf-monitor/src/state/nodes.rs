@@ -134,7 +134,6 @@ pub(crate) fn figures(node: &NodeSnapshot) -> Vec<Figure> {
 /// Returns the sources that are silent or missing in events, and that no operator has excluded; those that are missing most come first. A
 /// source that is held back is not silent: that is ordinary back-pressure, and is said of those in trouble only.
 ///
-/// A source is silent if it has given nothing for some time, although a fragment of it is requested.
 pub(super) fn sources_in_trouble(
     snapshot: &Snapshot,
     run: Option<&RunDescription>,
@@ -155,12 +154,8 @@ pub(super) fn sources_in_trouble(
     }
     let excluded = excluded_sources(snapshot);
     sources.retain(|source, _| !excluded.contains(source));
-    let silent = |source: &SourceState| {
-        let is_old = source.last_seen_seconds.is_some_and(|age| age >= SILENT.as_secs_f64());
-        source.behind && !source.held_back && is_old
-    };
     let names = run.map(|run| &run.sources);
-    let in_trouble = |source: &SourceState| !source.missing.is_empty() || in_progress && silent(source);
+    let in_trouble = |source: &SourceState| !source.missing.is_empty() || in_progress && source.is_silent();
     let mut listed: Vec<_> = sources.into_values().filter(in_trouble).collect();
     listed.sort_by_key(|source| {
         std::cmp::Reverse(source.missing.iter().map(|missing| missing.events).sum::<u64>())
@@ -173,6 +168,12 @@ pub(super) fn sources_in_trouble(
 }
 
 impl SourceState {
+    /// Returns whether it has not given for some time what is requested, although its readout unit has room for it.
+    pub(crate) fn is_silent(&self) -> bool {
+        let is_old = self.last_seen_seconds.is_some_and(|age| age >= SILENT.as_secs_f64());
+        self.behind && !self.held_back && is_old
+    }
+
     /// Returns its name, or else its number.
     pub(crate) fn shown(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.source.to_string())

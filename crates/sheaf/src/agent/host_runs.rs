@@ -137,9 +137,7 @@ impl HostRuns {
     fn end_unconnected(&self) {
         let gone: Vec<u32> = {
             let served = self.served();
-            let gone = served.iter().filter(|(_, served)| {
-                served.conversation.was_hung_up() && !served.conversation.is_connected()
-            });
+            let gone = served.iter().filter(|(_, served)| served.conversation.was_hung_up());
             gone.map(|(process, _)| *process).collect()
         };
         gone.into_iter().for_each(|process| self.end(process));
