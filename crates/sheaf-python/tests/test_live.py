@@ -66,10 +66,14 @@ def wait_until(happened: Callable[[], bool], what: str) -> None:
         time.sleep(0.01)
 
 
+def has_events(directory: Path) -> bool:
+    """Returns whether files with events are in this directory of a run."""
+    return any(file.stat().st_size > 20_000 for file in directory.glob("*.sheaf"))
+
+
 def wait_for_events(directory: Path) -> None:
     """Waits until the run has judged some events: enough for one of each kind."""
-    files = lambda: directory.glob("*.sheaf")  # noqa: E731
-    wait_until(lambda: any(file.stat().st_size > 20_000 for file in files()), f"events are in {directory}")
+    wait_until(lambda: has_events(directory), f"events are in {directory}")
 
 
 def test_a_consumer_sees_events_as_they_are_stored_and_ends_with_the_run(start: Callable[..., Run]) -> None:

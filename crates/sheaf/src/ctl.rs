@@ -306,12 +306,16 @@ impl Desk {
     fn include(&self, arguments: &SourcesArguments, included: bool) -> anyhow::Result<Verdict> {
         let SourcesArguments { sources, wait, timeout } = arguments;
         let mut listed = Value::Null;
+        let mut changed = Vec::new();
         for source in sources {
             let path = format!("/api/v1/sources/{}/included", encode(source));
-            listed = self.client.put(&path, &json!({ "included": included }))?["sources"].take();
+            let mut answer = self.client.put(&path, &json!({ "included": included }))?;
+            let number = answer["source"].as_u64().context("the controller does not say which source it has changed")?;
+            changed.push((number, source.as_str()));
+            listed = answer["sources"].take();
         }
         if !wait.no_wait {
-            listed = self.wait_for_sources(sources, included, timeout.to_std())?;
+            listed = self.wait_for_sources(&changed, included, timeout.to_std())?;
         }
         if self.json {
             print_json(&listed)?;
@@ -323,11 +327,13 @@ impl Desk {
 
     /// Waits until the run, if there is one, excludes these sources or has included them. Returns the sources that are not simply included.
     ///
+    /// A source is its number, as the controller has understood it, and what the user has called it.
+    ///
     /// # Errors
     /// That it takes longer than `timeout`. What was commanded stays in force.
     fn wait_for_sources(
         &self,
-        sources: &[String],
+        sources: &[(u64, &str)],
         included: bool,
         timeout: Duration,
     ) -> anyhow::Result<Value> {
@@ -392,20 +398,14 @@ fn encode(part: &str) -> String {
     part.bytes().map(encoded).collect()
 }
 
-/// Returns those of `sources`, numbers or names, that a list of sources that are not simply included shows to be in another state than they shall be.
-fn waits_for(listed: &Value, sources: &[String], included: bool) -> Vec<String> {
-    let find = |text: &String| {
-        let is_it = |source: &&Value| {
-            source["source"].as_u64().is_some_and(|number| number.to_string() == *text)
-                || source["name"].as_str() == Some(text)
-        };
-        listed.as_array().into_iter().flatten().find(is_it)
-    };
-    let waits = |text: &&String| match find(text) {
+/// Returns those of `sources` that a list of sources that are not simply included shows to be in another state than they shall be.
+fn waits_for<'a>(listed: &Value, sources: &[(u64, &'a str)], included: bool) -> Vec<&'a str> {
+    let find = |number: u64| listed.as_array().into_iter().flatten().find(|it| it["source"].as_u64() == Some(number));
+    let waits = |number: u64| match find(number) {
         Some(source) => included || source["excluded"] != true,
         None => !included,
     };
-    sources.iter().filter(waits).cloned().collect()
+    sources.iter().filter(|(number, _)| waits(*number)).map(|(_, called)| *called).collect()
 }
 
 /// Returns the sources that are not simply included, a line for each.
@@ -514,12 +514,8 @@ mod tests {
             { "source": 3, "name": "ecal", "included": false, "excluded": true },
             { "source": 7, "name": null, "included": false, "excluded": false },
         ]);
-        let waits = |texts: &[&str], included| {
-            let texts: Vec<_> = texts.iter().map(|text| (*text).to_owned()).collect();
-            waits_for(&listed, &texts, included)
-        };
-        assert_eq!(waits(&["ecal", "3"], false), [""; 0]);
-        assert_eq!(waits(&["ecal", "7"], false), ["7"]);
-        assert_eq!(waits(&["3", "7", "8"], true), ["3", "7"], "source 8 is included");
+        assert_eq!(waits_for(&listed, &[(3, "ecal"), (3, "03")], false), [""; 0]);
+        assert_eq!(waits_for(&listed, &[(3, "ecal"), (7, "007")], false), ["007"]);
+        assert_eq!(waits_for(&listed, &[(3, "3"), (7, "7"), (8, "8")], true), ["3", "7"], "source 8 is included");
     }
 }

@@ -68,9 +68,12 @@ fn control() -> Vec<Operation> {
         .takes("IncludeSource", true, &[("exclude", json!({ "included": false }))])
         .gives(
             200,
-            "The sources that are not simply included.",
-            &object(&[("sources", list(&reference("SourceControl")), "The sources")]),
-            &json!({ "sources": [{ "source": 17, "name": "ecal", "included": false, "excluded": false }] }),
+            "The number of the source, and the sources that are not simply included.",
+            &object(&[
+                ("source", within(0, U32_MAX), "The source that was meant"),
+                ("sources", list(&reference("SourceControl")), "The sources"),
+            ]),
+            &json!({ "source": 17, "sources": [{ "source": 17, "name": "ecal", "included": false, "excluded": false }] }),
         )
         .changes()
         .errors(&[404, 409, 412, 423]),

@@ -465,9 +465,10 @@ class Controller:
     def _include(self, source: int | str, included: bool, wait_s: float) -> tuple[Source, ...]:
         part = urllib.parse.quote(str(source), safe="")
         answer = self._ask("PUT", f"/api/v1/sources/{part}/included", {"included": included})
+        number = answer["source"]
         sources = tuple(_make(Source, value) for value in answer["sources"])
         until = time.monotonic() + wait_s
-        while wait_s > 0 and _waits_for(sources, source, included):
+        while wait_s > 0 and _waits_for(sources, number, included):
             status = self.status()
             sources = status.sources
             if status.run is None:
@@ -735,9 +736,9 @@ class Lock:
                 return
 
 
-def _waits_for(sources: tuple[Source, ...], source: int | str, included: bool) -> bool:
+def _waits_for(sources: tuple[Source, ...], source: int, included: bool) -> bool:
     """Returns whether the list of sources that are not simply included shows that the run has not followed."""
-    found = [it for it in sources if str(it.source) == str(source) or it.name == source]
+    found = [it for it in sources if it.source == source]
     return bool(found) if included else not any(it.excluded for it in found)
 
 

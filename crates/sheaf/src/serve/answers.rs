@@ -295,7 +295,7 @@ impl Desk {
         self.change(operator, &action, |desk| {
             let now = desk.now();
             desk.controller.handle_source(now, operator, (source.0, included), revision)?;
-            Ok(json!({ "sources": desk.status()["sources"] }))
+            Ok(json!({ "source": source.0, "sources": desk.status()["sources"] }))
         })
     }
 

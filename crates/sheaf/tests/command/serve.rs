@@ -388,7 +388,8 @@ fn a_source_is_excluded_from_a_run_and_included_again() {
     controller.ctl("exclude hcal").exits(1).says(&["there is no source `hcal`"]);
     controller.ctl("start").exits(0);
     wait_until("triggers are taken", || controller.triggers_so_far() > 20.0);
-    controller.ctl("exclude ecal 3").exits(0).prints(&["1 (ecal)", "source    3"]);
+    let excluded = controller.ctl("exclude ecal 03 --timeout 300").exits(0);
+    excluded.prints(&["1 (ecal): excluded", "source    3: excluded"]);
     controller.ctl("exclude 0 2").exits(1).says(&["no source would be left"]);
     controller.wait_for("they are excluded", |status| {
         sources(status) == [(0, false, true), (1, false, true), (3, false, true)]
