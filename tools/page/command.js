@@ -10,9 +10,12 @@ export const SHEAF = process.env.SHEAF ?? "";
 
 // A run in a directory of its own.
 export class Command {
+  constructor() {
+    this.directory = mkdtempSync(join(tmpdir(), "sheaf-page-"));
+  }
+
   // Returns once the page is served.
   async start(args) {
-    this.directory = mkdtempSync(join(tmpdir(), "sheaf-page-"));
     this.printed = "";
     this.process = spawn(SHEAF, ["run", "--page=127.0.0.1:0", "--output", "output", ...args], {
       cwd: this.directory, stdio: ["ignore", "ignore", "pipe"],
@@ -48,7 +51,7 @@ export class Command {
 // Gives a browser the files of this working tree in place of those that the command was built with. Headers, and which files
 // there are, remain those of the command: without one of them, the page does not work.
 export async function useWorkingTree(context) {
-  await context.route(/^http:\/\/127\.0\.0\.1:\d+\/(assets\/.*)?$/, async (route) => {
+  await context.route(/^https?:\/\/(127\.0\.0\.1|localhost):\d+\/(assets\/.*)?$/, async (route) => {
     const { pathname } = new URL(route.request().url());
     const response = await route.fetch();
     const name = pathname === "/" ? "index.html" : pathname.replace("/assets/", "");

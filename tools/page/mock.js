@@ -38,6 +38,8 @@ export class Mock {
     this.histograms = sampleHistograms();
     // Run control, which a server of one run has not.
     this.operator = null;
+    // Token without which nothing is shown, as to other hosts. Null: everybody may look.
+    this.locked = null;
     // Each request, without its query.
     this.requests = [];
     // Live answers: "clock" has rows of the time that passes, "manual" those of `addRows`, "fast" a number of rows at once.
@@ -124,6 +126,7 @@ export class Mock {
     response.setHeader("Content-Security-Policy", POLICY);
     response.setHeader("X-Content-Type-Options", "nosniff");
     response.setHeader("Cache-Control", "no-store");
+    if (this.locked !== null && pathname.startsWith("/api/") && !this.admits(request, response, pathname)) return;
     if (pathname === "/api/v1/state") this.json(response, this.state);
     else if (pathname === "/healthz") response.end("ok\n");
     // A browser asks for it where a document names no icon.
@@ -138,6 +141,20 @@ export class Mock {
     else if (pathname === "/api/v1/live") this.poll(request, response, Number(searchParams.get("after")));
     else if (pathname.startsWith("/api/v1/") && this.operator !== null) void this.operator.answer(request, response, pathname.slice("/api/v1/".length), searchParams);
     else this.asset(response, pathname);
+  }
+
+  // Answers requests for sessions, and those without the token.
+  admits(request, response, pathname) {
+    const isSession = pathname === "/api/v1/session";
+    const cookie = /sheaf-1=([^;]*)/.exec(request.headers.cookie ?? "")?.[1];
+    const token = request.headers.authorization?.replace("Bearer ", "") ?? cookie;
+    const set = (value) => response.writeHead(204, { "Set-Cookie": `sheaf-1=${value}; Path=/; HttpOnly; SameSite=Strict` }).end();
+    if (isSession && request.method === "DELETE") set("");
+    else if (token !== this.locked) {
+      response.writeHead(401, { "Content-Type": "application/json" }).end(JSON.stringify({ code: "token", text: "this token is not valid", remedy: "ask for a new one" }));
+    } else if (isSession) set(token);
+    else return true;
+    return false;
   }
 
   list(response, wanted) {

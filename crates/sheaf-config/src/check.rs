@@ -54,6 +54,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.farm();
         checker.timeouts();
         checker.tls();
+        checker.remote_page();
         checker.memory();
         checker.shaping();
         checker.streams();
@@ -411,22 +412,36 @@ impl Checker<'_> {
     fn tls(&mut self) {
         let tls = &self.config.transport.tls;
         let files = [
-            ("transport.tls.certificate", &tls.certificate),
-            ("transport.tls.key", &tls.key),
-            ("transport.tls.authority", &tls.authority),
+            ("transport.tls.certificate", tls.certificate.is_some()),
+            ("transport.tls.key", tls.key.is_some()),
+            ("transport.tls.authority", tls.authority.is_some()),
         ];
-        let given = files.iter().find(|(_, file)| file.is_some());
-        let missing = files.iter().find(|(_, file)| file.is_none());
-        if let (Some((given, _)), Some((missing, _))) = (given, missing) {
-            let found = format!("`{given}` is set, but `{missing}` is not");
-            let right = "TLS needs all three: the node's certificate, its key, and the authority; set none of them for no TLS";
-            self.fail(ErrorKind::Conflict, &[given, missing], found, right);
-        }
+        let right = "TLS needs all three: the node's certificate, its key, and the authority; set none of them for no TLS";
+        self.all_or_none(&files, right);
         let kind = self.config.transport.kind;
         if tls.files().is_some() && !kind.uses_tcp() && !self.has_port_with_tls() {
             let found = format!("`transport.tls.certificate` is set, but `transport.kind` is \"{kind}\"");
             let right = "TLS works with `tcp` and `mixed`, and for `filter.listen`, `source.feed.listen` and triggers over TCP; remove `transport.tls` for other kinds";
             self.fail(ErrorKind::Conflict, &["transport.tls.certificate", "transport.kind"], found, right);
+        }
+    }
+
+    fn remote_page(&mut self) {
+        let remote = &self.config.monitor.remote;
+        let parts = [
+            ("monitor.remote.listen", remote.listen.is_some()),
+            ("monitor.remote.certificate", remote.certificate.is_some()),
+            ("monitor.remote.key", remote.key.is_some()),
+        ];
+        self.all_or_none(&parts, "a page for other hosts needs all three; set none of them for no such page");
+    }
+
+    /// Reports knobs that are set while others are not that they need.
+    fn all_or_none(&mut self, knobs: &[(&str, bool)], right: &str) {
+        let first = |wanted| knobs.iter().find(|(_, is_set)| *is_set == wanted);
+        if let (Some((given, _)), Some((missing, _))) = (first(true), first(false)) {
+            let found = format!("`{given}` is set, but `{missing}` is not");
+            self.fail(ErrorKind::Conflict, &[given, missing], found, right);
         }
     }
 

@@ -62,6 +62,7 @@ tables! {
     "object_store" => object_store;
     "consumers" => consumers;
     "monitor" => monitor;
+    "monitor.remote" => monitor.remote;
     "trace" => trace;
     "log" => log;
     "control" => control;

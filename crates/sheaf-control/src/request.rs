@@ -61,21 +61,27 @@ impl fmt::Display for Command {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Give commands, and take the lock if it is free.
+    /// Look.
+    Viewer,
+    /// Also give commands, and take the lock if it is free.
     Operator,
+    /// Also change settings of runs.
+    Expert,
     /// Also take the lock from somebody.
     Admin,
 }
 
 impl Role {
-    /// All roles.
-    pub const ALL: [Self; 2] = [Self::Operator, Self::Admin];
+    /// All roles. Each has the rights of those before it.
+    pub const ALL: [Self; 4] = [Self::Viewer, Self::Operator, Self::Expert, Self::Admin];
 
     /// Returns the name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Viewer => "viewer",
             Self::Operator => "operator",
+            Self::Expert => "expert",
             Self::Admin => "admin",
         }
     }

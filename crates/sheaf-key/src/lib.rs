@@ -10,14 +10,17 @@
 //! | `door` | challenge and response at a door, both sides |
 //! | `token` | bearer tokens and their hashes |
 //! | `file` | key files: permissions, reading and writing |
+//! | `certificates` | files with certificates and their keys |
 //!
 //! Deliberately not part of this crate: encryption, or protection of data after a proof. An attacker who can modify packets in
 //! transit can take over a connection after the proof; use TLS on such networks.
 
+mod certificates;
 mod door;
 mod file;
 mod token;
 
+pub use certificates::{CertificateError, read_certificates, read_private_key};
 pub use door::{CallerProof, DoorProof, DoorPurposes};
 pub use file::KeyError;
 pub use token::{make_token, token_hash};

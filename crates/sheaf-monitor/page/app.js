@@ -11,7 +11,7 @@
 import { alarmsPanel, announcements, faultsPanel } from "./alarms.js";
 import { booksPanel } from "./books.js";
 import { chartsOf, otherCharts } from "./charts.js";
-import { controlBar } from "./control.js";
+import { controlBar, locked } from "./control.js";
 import { deadTimePanel } from "./dead-time.js";
 import { flowPanel } from "./flow.js";
 import { header, NARROW } from "./header.js";
@@ -59,7 +59,8 @@ export function app(page) {
     ${state !== null && NARROW.matches && controlBar(page, state)}
     <p class="hidden" role="status" aria-live="polite">${announcements(page)}</p>
     <main>
-      ${state === null ? html`<p class="waiting">Waiting for the first state from the server.</p>` : [
+      ${page.store.locked && locked(page)}
+      ${state === null ? !page.store.locked && html`<p class="waiting">Waiting for the first state from the server.</p>` : [
         faultsPanel(page, state),
         alarmsPanel(page, state),
         verdictPanel(page, state),

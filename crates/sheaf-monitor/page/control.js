@@ -1,6 +1,7 @@
 /** Run control: the state in words, the command in progress, buttons, and who may press them. */
 
 /** @import { Page } from "./app.js" */
+/** @import { Child } from "./vendor/preact.js" */
 /** @import { Control, Command, State } from "./types.js" */
 import { clock, counted, runTime } from "./format.js";
 import { html } from "./html.js";
@@ -160,7 +161,7 @@ function operation(page, { time_ms }, { operation: now, last }) {
 /** @param {Page} page @param {State} state @param {Control} control */
 function access(page, state, control) {
   const { operator } = page;
-  return html`<div class="access">${operator.token === "" ? noToken(page) : person(page, state, control)}
+  return html`<div class="access">${operator.token === "" && operator.me === null ? tokenForm(page, commandsNeedOne()) : person(page, state, control)}
     ${operator.said.has("access") && html`<div class="over">${problem(page, "access")}
       <p class="answers"><button type="button" onClick=${() => {
         operator.said.delete("access");
@@ -169,13 +170,23 @@ function access(page, state, control) {
   </div>`;
 }
 
-/** @param {Page} page */
-function noToken(page) {
+function commandsNeedOne() {
+  return html`Commands need a token: open the address that <code>sheaf serve</code> prints, or paste one of <code>sheaf token</code>`;
+}
+
+/** Asks for a token, in place of a page that the server does not show without one. @param {Page} page */
+export function locked(page) {
+  return html`<div class="locked access">${tokenForm(page, html`This page needs a token. Whoever runs Sheaf here makes one with <code>sheaf token add NAME --role viewer</code>`)}
+    ${page.operator.busy.has("access") ? html`<p>… asks the server</p>` : problem(page, "access")}</div>`;
+}
+
+/** @param {Page} page @param {Child} why */
+function tokenForm(page, why) {
   const submit = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     page.operator.use(String(new FormData(/** @type {HTMLFormElement} */ (event.target)).get("token")));
   };
-  return html`<form class="token" onSubmit=${submit}><span>Commands need a token: open the address that <code>sheaf serve</code> prints, or paste one of <code>sheaf token</code></span>
+  return html`<form class="token" onSubmit=${submit}><span>${why}</span>
     <input name="token" type="password" aria-label="Token" autocomplete="off" required /> <button>Use</button></form>`;
 }
 

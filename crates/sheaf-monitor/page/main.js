@@ -54,7 +54,12 @@ const trace = new Feed({ base, onChange: changePage });
 const histograms = new Feed({ base, onChange: changePage });
 const histogram = new Feed({ base, onChange: changePage });
 // It takes a token out of the address before the view is read from there.
-const operator = new Operator({ base, onChange: changePage });
+const operator = new Operator({
+  base,
+  onChange: changePage,
+  isGuarded: () => store.guarded,
+  onSession: () => store.restart(),
+});
 const navigation = new Navigation((before) => {
   numbers.select(navigation.view.range);
   if (navigation.view.panel !== before.panel) wanted = navigation.view.panel;
@@ -75,6 +80,7 @@ let known = "";
 
 /** There is another state, or another view of it. */
 function changeState() {
+  if (store.locked) operator.enter();
   // A node that has not published has no figures.
   const open = store.state?.nodes.find((node) => node.name === navigation.view.node && node.age_ms !== null);
   figures.select(open?.name ?? "");

@@ -26,10 +26,16 @@ const BETWEEN_MS = 10_000;
  */
 
 export class Operator {
-  /** @param {{base: string, onChange: () => void}} options */
+  /**
+   * `isGuarded` tells whether the server shows nothing without a token; then the browser gets a cookie for one, and `onSession` is called.
+   *
+   * @param {{base: string, onChange: () => void, isGuarded: () => boolean, onSession: () => void}} options
+   */
   constructor(options) {
     this.options = options;
     this.token = stored("");
+    /** Token of which the browser has a session, as far as this tab knows. */
+    this.entered = "";
     /** @type {Me | null} */
     this.me = null;
     /** Command whose form or question is open, empty if none is. */
@@ -73,12 +79,34 @@ export class Operator {
     this.next = 0;
     stored(this.token, true);
     this.options.onChange();
+    this.entered = "";
+    if (this.options.isGuarded() && !this.said.has("access")) void this.session();
+  }
+
+  /** Gets the page for a token that is known, when the server shows nothing without one. */
+  enter() {
+    if (this.token === "" || this.busy.has("access")) return;
+    if (this.token !== this.entered) {
+      void this.session();
+    } else if (!this.said.has("access")) {
+      this.said.set("access", { text: "the token is good, but the browser keeps no cookie of this page", remedy: "allow cookies of this address, and load the page again" });
+      this.options.onChange();
+    }
+  }
+
+  /** Begins the session of a token in this browser, or ends it without one. */
+  async session() {
+    const { token } = this;
+    if (!await this.change("access", { path: "session", method: token === "" ? "DELETE" : "POST" })) return;
+    this.entered = token;
+    this.options.onSession();
   }
 
   /** Does what is due with a new state. @param {State} state */
   follow({ time_ms, control }) {
     const now = performance.now();
-    if (!control || this.token === "" || now < this.next) return;
+    // Without a token, this browser may have a session, or a proxy may know who this is.
+    if (!control || (this.token === "" && !this.options.isGuarded()) || now < this.next) return;
     if (this.me === null) {
       this.next = now + LONGEST_PAUSE_MS;
       void this.identify();
@@ -95,14 +123,13 @@ export class Operator {
     if (token !== this.token || answer === null) return;
     this.said.delete("access");
     if (answer.status === 200 && answer.body?.name) this.me = answer.body;
-    else this.refuse("access", answer);
+    else if (token !== "") this.refuse("access", answer);
     this.options.onChange();
   }
 
   /** Returns why this person can change nothing, null if they can. @returns {string | null} */
   get hindrance() {
-    if (this.token === "") return "commands need a token";
-    if (this.me === null) return "the server has not confirmed the token yet";
+    if (this.me === null) return this.token === "" ? "commands need a token" : "the server has not confirmed the token yet";
     return this.me.role === "viewer" ? `${this.me.name} is a viewer: ask for a token of an operator` : null;
   }
 
@@ -176,7 +203,8 @@ export class Operator {
   /** @param {Change} change @param {AbortSignal} [given] @returns {Promise<Answer | null>} null if there is no answer */
   async fetch({ path, method = "POST", body, revision }, given) {
     /** @type {Record<string, string>} */
-    const headers = { Authorization: `Bearer ${this.token}` };
+    const headers = {};
+    if (this.token !== "") headers.Authorization = `Bearer ${this.token}`;
     if (body !== undefined) headers["Content-Type"] = "application/json";
     if (revision !== undefined) headers["If-Match"] = `"${revision}"`;
     const limit = AbortSignal.timeout(LIMIT_MS);

@@ -42,6 +42,10 @@ export class Store {
     this.pauseMs = SHORTEST_PAUSE_MS;
     /** Text about what arrived last and cannot be used. @type {string | null} */
     this.problem = null;
+    /** Whether the server shows nothing without a token. */
+    this.locked = false;
+    /** Whether it has ever been so. */
+    this.guarded = location.protocol === "https:";
     /** Version of the server that this page is from. @type {string | null} */
     this.version = null;
     /** Number of connections so far. */
@@ -64,7 +68,10 @@ export class Store {
     const source = new EventSource(this.options.url);
     this.source = source;
     source.addEventListener("state", (event) => this.receive(event.data));
-    source.addEventListener("error", () => this.lose());
+    source.addEventListener("error", () => {
+      this.lose();
+      void this.askWhy();
+    });
     this.timer = setTimeout(() => this.lose(), SILENCE_MS);
     this.options.onChange();
   }
@@ -79,6 +86,27 @@ export class Store {
     this.pauseMs = Math.min(2 * pause, LONGEST_PAUSE_MS);
     this.timer = setTimeout(() => this.connect(), pause);
     this.options.onChange();
+  }
+
+  /** Finds out whether a token is missing: a stream does not tell why it has failed. */
+  async askWhy() {
+    try {
+      const response = await fetch(this.options.url.replace(/stream$/, "state"), { signal: AbortSignal.timeout(SILENCE_MS), cache: "no-store" });
+      this.locked = response.status === 401;
+      this.guarded ||= this.locked;
+      await response.body?.cancel();
+    } catch {
+      // There is no connection: nothing is known.
+    }
+    this.options.onChange();
+  }
+
+  /** Begins anew, for somebody else. What has been shown is not for everybody. */
+  restart() {
+    this.state = null;
+    this.locked = false;
+    this.pauseMs = SHORTEST_PAUSE_MS;
+    this.connect();
   }
 
   /** @param {string} text */
@@ -99,6 +127,7 @@ export class Store {
     this.version ??= state.version;
     this.arrived = performance.now();
     this.connection = "open";
+    this.locked = false;
     this.pauseMs = SHORTEST_PAUSE_MS;
     this.delay.add(this.arrived, state.time_ms);
     this.rates.add(state);
@@ -116,9 +145,10 @@ export class Store {
 
   /** Returns whether the data are those of now. @param {number} now by `performance.now()` @returns {Freshness} */
   freshness(now) {
-    if (this.state === null) return blind(Infinity, this.problem ?? "no data yet");
+    if (this.state === null) return blind(Infinity, this.locked ? "a token is needed" : (this.problem ?? "no data yet"));
     const sent = (now - this.arrived) / 1000 + this.delay.seconds;
     const age = Math.max(0, sent + ageOfBooks(this.state) / 1000);
+    if (this.locked) return blind(age, "a token is needed");
     if (this.connection !== "open") return blind(age, "no connection to the server");
     if (this.problem !== null) return blind(age, this.problem);
     if (age > STALE_SECONDS) {

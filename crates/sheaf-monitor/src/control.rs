@@ -1,18 +1,21 @@
 //! Run control, as the server sees it.
 
+use crate::credentials::Credentials;
 use axum::body::Bytes;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use std::fmt::Debug;
 use tokio::sync::oneshot;
 
-/// A request, without its token.
+/// A request, without its credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
     /// The state of run control, as it is now. The state of a run has it too, as it was at the last tick.
     Status,
     /// Who the token belongs to.
     Me,
+    /// Whether the token is good for publications.
+    Publish,
     /// A command, as JSON.
     Operate(Bytes),
     /// The state of an operation.
@@ -52,8 +55,8 @@ pub enum Call {
 pub struct Asked {
     /// The request.
     pub call: Call,
-    /// The bearer token, if one was sent.
-    pub token: Option<String>,
+    /// Who sends it.
+    pub credentials: Credentials,
     /// The header `If-Match`, if there is one: the revision of the state that the client has seen, in quotes.
     pub revision: Option<String>,
 }

@@ -4,6 +4,7 @@
 //! it writes down what it does, must not hold up the page.
 
 use crate::control::{Answer, Asked, Call};
+use crate::credentials::Credentials;
 use crate::routes::Route;
 use crate::serving::Server;
 use axum::body::Bytes;
@@ -183,13 +184,10 @@ async fn ask(server: &Server, headers: &HeaderMap, call: Call) -> Answer {
     };
     // A header that is no text is not passed over: without its revision, a command would be followed whatever the state.
     let header = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    let token = header(header::AUTHORIZATION).and_then(|value| {
-        let (scheme, token) = value.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
-    });
+    let credentials = Credentials::of(headers);
     let revision = header(header::IF_MATCH);
     let (sender, receiver) = oneshot::channel();
-    let is_queued = control.ask(Asked { call, token, revision }, sender);
+    let is_queued = control.ask(Asked { call, credentials, revision }, sender);
     let busy = || {
         Answer::error(
             StatusCode::SERVICE_UNAVAILABLE.as_u16(),
@@ -209,6 +207,6 @@ async fn ask(server: &Server, headers: &HeaderMap, call: Call) -> Answer {
 
 /// Returns the refusal of a request without the token of an operator, and of any where there is no run control.
 pub(crate) async fn refuse_stranger(server: &Server, headers: &HeaderMap) -> Option<Response> {
-    let answer = ask(server, headers, Call::Me).await;
+    let answer = ask(server, headers, Call::Publish).await;
     (answer.status != StatusCode::OK.as_u16()).then(|| answer.into_response())
 }

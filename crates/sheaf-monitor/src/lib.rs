@@ -8,6 +8,8 @@
 //! | [`openapi`] | the description of the interface for programs |
 //! | `errors` | errors of this interface |
 //! | `guard` | requests that are answered, and the headers of every answer |
+//! | `remote` | the page for other hosts: connections with TLS |
+//! | [`access`], `credentials`, `session_routes` | who may look from there, what a request says about its sender, and sessions of browsers |
 //! | `description` | a run, as the command describes it |
 //! | `shared` | data that the threads of a monitor share |
 //! | `attention` | silences, and alarms that have ended |
@@ -29,10 +31,12 @@
 //! Everything comes from snapshots of a [`sheaf_telemetry::Hub`]. The server has a thread of its own with a runtime of one thread, and
 //! threads that carry data neither wait for it nor know it. A client that is slow or hidden gets fewer answers; nothing is queued for it.
 //!
-//! Looking at a run needs no token, so the server listens on loopback addresses only. Requests that change something need one.
+//! On loopback addresses, looking needs no token. Other hosts are served over TLS, and need one for everything. So do requests that change
+//! something, wherever they come from.
 
 #![forbid(unsafe_code)]
 
+pub mod access;
 mod advice;
 pub mod alarms;
 mod assets;
@@ -41,6 +45,7 @@ mod code_page;
 mod columns;
 pub mod control;
 mod control_routes;
+mod credentials;
 mod description;
 mod errors;
 mod guard;
@@ -54,9 +59,11 @@ mod notices;
 pub mod openapi;
 pub mod openmetrics;
 pub mod prometheus;
+mod remote;
 mod routes;
 mod server;
 mod serving;
+mod session_routes;
 mod shared;
 pub mod state;
 mod trace_routes;
@@ -64,5 +71,6 @@ pub mod traces;
 
 pub use description::{NodeDescription, RunDescription, RunVerdict};
 pub use messages::{Level, LogEntry};
-pub use monitor::{Monitor, MonitorError};
+pub use monitor::{Monitor, MonitorError, Services};
 pub use notices::{Notice, Notifier};
+pub use remote::{RemotePage, RemotePageError};

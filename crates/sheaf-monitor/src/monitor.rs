@@ -1,18 +1,22 @@
 //! The monitor of a process: its thread, and what the command tells it.
 
+use crate::access::Access;
 use crate::alarms::Alarms;
 use crate::attention::{Attention, PastAlarms};
 use crate::columns::Columns;
 use crate::control::Control;
 use crate::description::{RunDescription, RunVerdict};
+use crate::guard::{Door, Remote};
 use crate::history::History;
 use crate::messages::LogEntry;
 use crate::notices::{Notices, Notifier};
+use crate::remote::{Identity, RemotePage, RemotePageError, TlsListener};
 use crate::server::router;
 use crate::serving::Server;
 use crate::shared::{Notified, Shared, Tick};
 use crate::state::{self, Context};
 use bytes::Bytes;
+use rustls::ServerConfig;
 use sheaf_telemetry::{Hub, Snapshot, log_as};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -28,12 +32,15 @@ const TICK: Duration = Duration::from_millis(100);
 /// Number of ticks between two looks at the free space for the output.
 const TICKS_PER_SPACE: u64 = 10;
 
+/// Interval between two looks at the certificate of the page for other hosts.
+const RENEWAL: Duration = Duration::from_secs(10);
+
 /// Reason why a monitor cannot begin.
 #[derive(Debug, thiserror::Error)]
 pub enum MonitorError {
     /// The address is reachable from other hosts.
     #[error(
-        "the page cannot listen on {0}: anybody who can reach it would see the run; use a loopback address such as 127.0.0.1:8080, and `ssh -L` from other hosts"
+        "the page cannot listen on {0}: anybody who can reach it would see the run; use a loopback address such as 127.0.0.1:8080; `[monitor.remote]` serves other hosts, with TLS and tokens"
     )]
     NotLoopback(SocketAddr),
     /// The address cannot be taken.
@@ -46,9 +53,53 @@ pub enum MonitorError {
         /// Why.
         error: std::io::Error,
     },
+    /// The page for other hosts has no certificate.
+    #[error("there is no page for other hosts")]
+    Remote(#[from] RemotePageError),
     /// The thread cannot be started.
     #[error("the monitor cannot start: {0}")]
     Start(std::io::Error),
+}
+
+/// Services of a monitor beside the page of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Services {
+    /// Run control.
+    pub control: Option<Arc<dyn Control>>,
+    /// The page for other hosts.
+    pub remote: Option<RemotePage>,
+}
+
+/// Where a monitor listens.
+struct Doors {
+    local: TcpListener,
+    remote: Option<RemoteDoor>,
+}
+
+/// The page for other hosts, before it is served.
+struct RemoteDoor {
+    listener: TcpListener,
+    address: SocketAddr,
+    identity: Arc<Identity>,
+    settings: Arc<ServerConfig>,
+    access: Arc<dyn Access>,
+}
+
+impl RemoteDoor {
+    fn open(page: &RemotePage) -> Result<Self, MonitorError> {
+        let identity = Identity::load(page)?;
+        let settings = identity.settings()?;
+        let (listener, address) = listen(page.address)?;
+        Ok(Self { listener, address, identity, settings, access: page.access.clone() })
+    }
+}
+
+/// Returns a socket that listens, and its address.
+fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), MonitorError> {
+    let listener = TcpListener::bind(address).map_err(|error| MonitorError::Bind { address, error })?;
+    listener.set_nonblocking(true).map_err(MonitorError::Start)?;
+    let address = listener.local_addr().map_err(MonitorError::Start)?;
+    Ok((listener, address))
 }
 
 /// Serves the page and the metrics of this process until it is dropped.
@@ -56,6 +107,7 @@ pub enum MonitorError {
 pub struct Monitor {
     shared: Arc<Shared>,
     address: SocketAddr,
+    remote_address: Option<SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -66,24 +118,24 @@ impl Monitor {
     /// # Errors
     /// If the address is not a loopback address or is taken, or a thread cannot be started.
     pub fn start(address: SocketAddr, version: &'static str) -> Result<Self, MonitorError> {
-        Self::start_with(address, version, None)
+        Self::start_with(address, version, Services::default())
     }
 
-    /// Begins to serve as [`start`](Self::start) does, with run control.
+    /// Begins to serve as [`start`](Self::start) does, with more services.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// As [`start`](Self::start), and if the page for other hosts has no certificate.
     pub fn start_with(
         address: SocketAddr,
         version: &'static str,
-        control: Option<Arc<dyn Control>>,
+        Services { control, remote }: Services,
     ) -> Result<Self, MonitorError> {
         if !address.ip().is_loopback() {
             return Err(MonitorError::NotLoopback(address));
         }
-        let listener = TcpListener::bind(address).map_err(|error| MonitorError::Bind { address, error })?;
-        listener.set_nonblocking(true).map_err(MonitorError::Start)?;
-        let address = listener.local_addr().map_err(MonitorError::Start)?;
+        let (listener, address) = listen(address)?;
+        let remote = remote.as_ref().map(RemoteDoor::open).transpose()?;
+        let remote_address = remote.as_ref().map(|door| door.address);
         let history = Mutex::new(History::new(unix_ms(), Columns::list().len()));
         let shared = Arc::new(Shared {
             hub: Hub::default(),
@@ -102,19 +154,26 @@ impl Monitor {
         let (stop, stopped) = oneshot::channel();
         let serving = shared.clone();
         let body = move || {
-            if let Err(error) = runtime.block_on(serve(listener, (serving, control), stopped)) {
+            let doors = Doors { local: listener, remote };
+            if let Err(error) = runtime.block_on(serve(doors, (serving, control), stopped)) {
                 log_as!(PAGE_FAILED; "the page is not served any more: {error}");
             }
         };
         let thread =
             std::thread::Builder::new().name("monitor".into()).spawn(body).map_err(MonitorError::Start)?;
-        Ok(Self { shared, address, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { shared, address, remote_address, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Returns the address at which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Returns the address at which it listens for other hosts, if it does.
+    #[must_use]
+    pub fn remote_address(&self) -> Option<SocketAddr> {
+        self.remote_address
     }
 
     /// Returns where nodes of this process publish.
@@ -183,25 +242,45 @@ fn unix_ms() -> u64 {
 
 /// Serves requests and takes rows until `stopped`. Requests that wait then are given up.
 async fn serve(
-    listener: TcpListener,
+    Doors { local, remote }: Doors,
     (shared, control): (Arc<Shared>, Option<Arc<dyn Control>>),
     stopped: oneshot::Receiver<()>,
 ) -> std::io::Result<()> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let listener = tokio::net::TcpListener::from_std(local)?;
     let address = listener.local_addr()?;
     let (ticker, ticks) = watch::channel(Tick::default());
     let mut clock = TickClock::new(shared.clone());
     ticker.send_replace(clock.tick());
-    let service = axum::serve(listener, router(Server { shared, ticks, control, address })).into_future();
-    let mut service = std::pin::pin!(service);
+    let server = Server { shared, ticks, control, address, door: Door::Local };
+    let mut service = std::pin::pin!(axum::serve(listener, router(server.clone())).into_future());
+    let mut remote_service = std::pin::pin!(serve_others(remote, server));
     let mut stopped = std::pin::pin!(stopped);
     let mut interval = interval_at(Instant::now() + TICK, TICK);
     interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         tokio::select! {
             result = &mut service => return result,
+            result = &mut remote_service => return result,
             _ = &mut stopped => return Ok(()),
             _ = interval.tick() => { ticker.send_replace(clock.tick()); }
+        }
+    }
+}
+
+/// Serves the page for other hosts, if there is one, and looks at its certificate.
+async fn serve_others(remote: Option<RemoteDoor>, server: Server) -> std::io::Result<()> {
+    let Some(RemoteDoor { listener, identity, settings, access, address }) = remote else {
+        return std::future::pending().await;
+    };
+    let listener = TlsListener::new(tokio::net::TcpListener::from_std(listener)?, settings);
+    let door = Door::Remote(Remote::new(access, address.port()));
+    let server = Server { address, door, ..server };
+    let mut service = std::pin::pin!(axum::serve(listener, router(server)).into_future());
+    let mut interval = interval_at(Instant::now() + RENEWAL, RENEWAL);
+    loop {
+        tokio::select! {
+            result = &mut service => return result,
+            _ = interval.tick() => identity.renew(),
         }
     }
 }

@@ -49,6 +49,7 @@ pub fn document() -> Value {
             "version": API.to_string(),
             "summary": "Run control, the state of a run, and its numbers over time",
             "description": "Served by `sheaf serve`; without run control also by `sheaf run --page` and `sheaf node --page`. \
+                At the address for other hosts (`monitor.remote`, HTTPS), each request needs a token, except those for the files of the page and `/healthz`. \
                 Members may be added to answers: programs pass over those that they do not know.",
             "license": { "name": "Apache-2.0 OR MIT", "identifier": "Apache-2.0 OR MIT" }
         },

@@ -2,18 +2,19 @@
 
 use crate::assets::{self, Asset};
 use crate::columns::Columns;
+use crate::guard::Door;
 use crate::routes::{self, Route};
 use crate::serving::Server;
 use crate::state::Figure;
 use crate::{
     code_page, control_routes, errors, guard, histogram_routes, openapi, openmetrics, prometheus,
-    trace_routes,
+    session_routes, trace_routes,
 };
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{Html, IntoResponse, Response};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
@@ -56,6 +57,7 @@ pub(crate) fn routes() -> Vec<Route> {
     routes.extend(trace_routes::routes());
     routes.extend(histogram_routes::routes());
     routes.extend(control_routes::routes());
+    routes.extend(session_routes::routes());
     routes
 }
 
@@ -63,7 +65,7 @@ pub(crate) fn routes() -> Vec<Route> {
 pub(crate) fn router(server: Server) -> Router {
     routes::router(routes())
         .fallback(not_found)
-        .layer(from_fn(guard::check))
+        .layer(from_fn_with_state(server.door.clone(), guard::check))
         .layer(from_fn(errors::as_json))
         .with_state(server)
 }
@@ -194,8 +196,13 @@ async fn metrics(State(server): State<Server>) -> Response {
 }
 
 /// Addresses that Prometheus scrapes, for its discovery over HTTP.
-async fn targets(State(server): State<Server>) -> Response {
-    let target = server.address.to_string();
+async fn targets(State(server): State<Server>, headers: HeaderMap) -> Response {
+    let asked = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let target = match &server.door {
+        Door::Local => server.address.to_string(),
+        // It may listen at all addresses of this host: the one that has been reached is good.
+        Door::Remote(_) => asked.map_or_else(|| server.address.to_string(), str::to_owned),
+    };
     json(&serde_json::json!([{ "targets": [target], "labels": { "job": "sheaf" } }]))
 }
 

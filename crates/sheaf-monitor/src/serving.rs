@@ -1,6 +1,7 @@
 //! Values that the handlers of requests share.
 
 use crate::control::Control;
+use crate::guard::Door;
 use crate::shared::{Shared, Tick};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -17,6 +18,8 @@ pub(crate) struct Server {
     pub(crate) control: Option<Arc<dyn Control>>,
     /// Where it listens.
     pub(crate) address: SocketAddr,
+    /// Where requests come in.
+    pub(crate) door: Door,
 }
 
 /// Status and text of an answer without anything else.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -16,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from sheaf import control
-from sheaf.control import CommandFailed, CommandRefused, Controller, NoControllerError
+from sheaf.control import CommandFailed, CommandRefused, Controller, ControlError, NoControllerError
 
 COMMAND = os.environ.get("SHEAF_COMMAND", "")
 PATIENCE = 60.0
@@ -42,10 +44,10 @@ needs_command = pytest.mark.skipif(not COMMAND, reason="SHEAF_COMMAND does not n
 class Serve:
     """A controller in the background."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, more: str = "") -> None:
         self.place = place
         self.configuration = place / "run.toml"
-        self.configuration.write_text(SYSTEM)
+        self.configuration.write_text(SYSTEM + more)
         self.directory = place / "runs/control"
         self.begin()
 
@@ -284,3 +286,33 @@ def test_a_table_of_runs_is_made_row_by_row(serve: Serve) -> None:
         controller.start_sequence("run.events\n20\n")
     controller.stop_sequence()
     assert controller.wait_for_sequence(PATIENCE).state == "ended"
+
+
+@needs_command
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl to make a certificate with")
+def test_a_program_on_another_host_has_a_token_and_knows_the_certificate(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 9 -subj /CN=localhost"
+    extensions = ["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"]
+    subprocess.run([*make.split(), *extensions, "-keyout", "page.key", "-out", "page.pem"], cwd=tmp_path, check=True, capture_output=True)
+    remote = f'[monitor.remote]\nlisten = "127.0.0.1:{port}"\ncertificate = "page.pem"\nkey = "page.key"\n'
+    serve = Serve(tmp_path, remote)
+    try:
+        url, certificate = f"https://localhost:{port}", tmp_path / "page.pem"
+        viewer = Controller(url=url, token=serve.token("vera", "--role", "viewer"), certificate=certificate, patience_s=PATIENCE)
+        assert (viewer.me().name, viewer.me().role) == ("vera", "viewer")
+        with pytest.raises(CommandRefused, match="vera has the role viewer, and this needs operator"):
+            viewer.start()
+        operator = Controller(url=f"{url}/#token={serve.token('otto')}", certificate=certificate, patience_s=PATIENCE)
+        operator.start(events=10)
+        assert operator.wait_for_end(PATIENCE).good
+        with pytest.raises(CommandRefused, match="the token is not known"):
+            Controller(url=url, token="wrong", certificate=certificate).status()
+        with pytest.raises(NoControllerError, match="not trusted.*certificate"):
+            Controller(url=url, token="wrong", patience_s=PATIENCE).status()
+        with pytest.raises(ControlError, match="use https://"):
+            Controller(url="http://daq.example.org:7443", token="secret").status()
+    finally:
+        serve.end()

@@ -9,15 +9,15 @@
 use super::socket;
 use mio::net::TcpStream;
 use rustls::client::{Resumption, verify_server_name};
-use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::ServerName;
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
+use sheaf_key::{CertificateError, read_certificates, read_private_key};
 use sheaf_transport::TlsProblem;
 use std::io::{self, BufRead, ErrorKind, IoSlice, Write};
 use std::mem::MaybeUninit;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Number of bytes of records read from a socket at once: four records of the largest size.
@@ -51,20 +51,9 @@ pub struct Tls {
 /// Reason why certificates cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read, or has no PEM block of the right kind.
-    #[error("cannot read {what} from {}", .path.display())]
-    Unreadable {
-        /// Content that the file should have.
-        what: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Error of the file.
-        #[source]
-        source: pem::Error,
-    },
-    /// A file has no certificate.
-    #[error("{} has no certificate; it should have at least one, in a block that begins with BEGIN CERTIFICATE", .0.display())]
-    Empty(PathBuf),
+    /// A file has no certificate, or no key.
+    #[error(transparent)]
+    File(#[from] CertificateError),
     /// A certificate of an authority that cannot be one.
     #[error("{} has a certificate that cannot be an authority's", .path.display())]
     BadAuthority {
@@ -97,11 +86,10 @@ impl Tls {
     /// Which file is invalid.
     pub fn load(files: &TlsFiles) -> Result<Self, TlsError> {
         let TlsFiles { certificate, key, authority } = files;
-        let chain = certificates(certificate)?;
-        let unreadable = |source| TlsError::Unreadable { what: "a private key", path: key.clone(), source };
-        let private = PrivateKeyDer::from_pem_file(key).map_err(unreadable)?;
+        let chain = read_certificates(certificate)?;
+        let private = read_private_key(key)?;
         let mut roots = RootCertStore::empty();
-        for root in certificates(authority)? {
+        for root in read_certificates(authority)? {
             let bad = |source| TlsError::BadAuthority { path: authority.clone(), source };
             roots.add(root).map_err(bad)?;
         }
@@ -142,13 +130,6 @@ impl Tls {
         let server = ServerConnection::new(self.server.clone()).map_err(|error| problem(&error))?;
         Ok(Session::new(server.into()))
     }
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let unreadable = |source| TlsError::Unreadable { what: "certificates", path: path.to_owned(), source };
-    let found = CertificateDer::pem_file_iter(path).map_err(unreadable)?;
-    let found = found.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
-    if found.is_empty() { Err(TlsError::Empty(path.to_owned())) } else { Ok(found) }
 }
 
 /// One end of one connection.

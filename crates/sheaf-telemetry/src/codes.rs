@@ -301,6 +301,12 @@ codes! {
     PAGE_ADDRESS = Info "page-address" "";
     /// The page is not served any more; the run is not affected.
     PAGE_FAILED = Error "page-failed" "The message has the reason.";
+    /// The page for other hosts has a renewed certificate.
+    CERTIFICATE_RENEWED = Info "certificate-renewed" "";
+    /// A renewed certificate of the page for other hosts is of no use: the page keeps the one that it has.
+    CERTIFICATE_REFUSED = Warning "certificate-refused" "Write both files of `monitor.remote` again; they are looked at every 10 s.";
+    /// The page for other hosts has as many connections as it takes.
+    PAGE_CROWDED = Warning "page-crowded" "Close pages that nobody looks at; `ss -tn` shows from where the connections come. The page on the loopback address is not affected.";
     /// A notice of an alarm could not be sent.
     NOTICE_FAILED = Warning "notice-failed" "Check `monitor.alarm_command` and `monitor.alertmanager`.";
 

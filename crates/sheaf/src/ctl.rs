@@ -11,7 +11,7 @@ use crate::print::{print, print_json};
 use crate::records::utc;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
-use client::Client;
+use client::{Client, Trust};
 use scan::ScanArguments;
 use sequence::SequenceArguments;
 use serde_json::{Value, json};
@@ -36,12 +36,11 @@ pub(crate) struct CtlArguments {
     /// Directory of the controller: it has the address and a token.
     #[arg(long, value_name = "DIR", default_value = "runs/control", global = true)]
     directory: PathBuf,
-    /// Address of the controller, instead of the one in its directory.
+    /// Address of the controller, instead of the one in its directory. It may have a token, as the address that `sheaf serve` prints.
     #[arg(long, value_name = "URL", global = true)]
     url: Option<String>,
-    /// File with a token, instead of the one in the directory of the controller.
-    #[arg(long, value_name = "FILE", global = true)]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    trust: Trust,
     /// Print JSON on standard output.
     #[arg(long, global = true)]
     json: bool,
@@ -242,18 +241,15 @@ pub(crate) fn command(arguments: &CtlArguments) -> anyhow::Result<Verdict> {
 
 fn client(arguments: &CtlArguments) -> anyhow::Result<Client> {
     let directory = ControlDirectory::new(&arguments.directory);
-    let url = match &arguments.url {
-        Some(url) => url.clone(),
-        None => directory.read_address()?,
-    };
-    let token = match &arguments.token_file {
-        Some(path) => {
-            Some(std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?)
-        }
+    match &arguments.url {
+        // The token in the directory is that of another controller, perhaps.
+        Some(url) => Client::new(url, &arguments.trust, None),
         // Without one, the state can be looked at.
-        None => std::fs::read_to_string(directory.own_token()).ok(),
-    };
-    Ok(Client::new(url.trim(), token.as_deref().map(str::trim)))
+        None => {
+            let token = std::fs::read_to_string(directory.own_token()).ok();
+            Client::new(&directory.read_address()?, &arguments.trust, token)
+        }
+    }
 }
 
 struct Desk {
@@ -310,7 +306,9 @@ impl Desk {
         for source in sources {
             let path = format!("/api/v1/sources/{}/included", encode(source));
             let mut answer = self.client.put(&path, &json!({ "included": included }))?;
-            let number = answer["source"].as_u64().context("the controller does not say which source it has changed")?;
+            let number = answer["source"]
+                .as_u64()
+                .context("the controller does not say which source it has changed")?;
             changed.push((number, source.as_str()));
             listed = answer["sources"].take();
         }
@@ -400,7 +398,9 @@ fn encode(part: &str) -> String {
 
 /// Returns those of `sources` that a list of sources that are not simply included shows to be in another state than they shall be.
 fn waits_for<'a>(listed: &Value, sources: &[(u64, &'a str)], included: bool) -> Vec<&'a str> {
-    let find = |number: u64| listed.as_array().into_iter().flatten().find(|it| it["source"].as_u64() == Some(number));
+    let find = |number: u64| {
+        listed.as_array().into_iter().flatten().find(|it| it["source"].as_u64() == Some(number))
+    };
     let waits = |number: u64| match find(number) {
         Some(source) => included || source["excluded"] != true,
         None => !included,
@@ -516,6 +516,10 @@ mod tests {
         ]);
         assert_eq!(waits_for(&listed, &[(3, "ecal"), (3, "03")], false), [""; 0]);
         assert_eq!(waits_for(&listed, &[(3, "ecal"), (7, "007")], false), ["007"]);
-        assert_eq!(waits_for(&listed, &[(3, "3"), (7, "7"), (8, "8")], true), ["3", "7"], "source 8 is included");
+        assert_eq!(
+            waits_for(&listed, &[(3, "3"), (7, "7"), (8, "8")], true),
+            ["3", "7"],
+            "source 8 is included"
+        );
     }
 }

@@ -116,6 +116,7 @@ mod files;
 mod filters;
 mod frames;
 mod free_running;
+mod gate;
 mod hdf5;
 mod histograms;
 mod hits;

@@ -8,8 +8,10 @@ use crate::summary::Summary;
 use crate::{histograms, notify, records};
 use log::Level;
 use sheaf_config::{Config, NodeConfig};
-use sheaf_monitor::control::Control;
-use sheaf_monitor::{LogEntry, Monitor, MonitorError, NodeDescription, Notice, RunDescription, RunVerdict};
+use sheaf_monitor::{
+    LogEntry, Monitor, MonitorError, NodeDescription, Notice, RemotePage, RunDescription, RunVerdict,
+    Services,
+};
 use sheaf_node::RunControls;
 use sheaf_node::report::Gauges;
 use sheaf_node::telemetry::BufferLimits;
@@ -122,22 +124,29 @@ pub(crate) struct Page {
 
 impl Page {
     /// Serves the page if the configuration or the command line asks for it. `wanted` is the value of `--page`, if that was given, and
-    /// the address in it, if there was one.
-    pub(crate) fn open(config: &Config, wanted: Option<Option<&str>>) -> anyhow::Result<Option<Self>> {
+    /// the address in it, if there was one. `remote` makes the page for other hosts.
+    pub(crate) fn open(
+        config: &Config,
+        wanted: Option<Option<&str>>,
+        remote: impl FnOnce() -> anyhow::Result<Option<RemotePage>>,
+    ) -> anyhow::Result<Option<Self>> {
         if wanted.is_none() && config.monitor.listen.is_none() {
             return Ok(None);
         }
-        Ok(Some(Self::of(serve_for(config, wanted.flatten(), None)?)))
+        let remote = remote()?;
+        Ok(Some(Self::of(serve_for(config, wanted.flatten(), Services { control: None, remote })?)))
     }
 
     /// Serves the page at this address.
     pub(crate) fn open_at(address: &str, config: &Config) -> anyhow::Result<Self> {
-        Ok(Self::of(serve_for(config, Some(address), None)?))
+        Ok(Self::of(serve_for(config, Some(address), Services::default())?))
     }
 
     fn of(monitor: Monitor) -> Self {
         let address = monitor.address();
-        let page = Self::to(Arc::new(monitor));
+        let monitor = Arc::new(monitor);
+        let page = Self::to(monitor.clone());
+        log_remote_page(&monitor);
         log_as!(
             PAGE_ADDRESS;
             "the page is at http://{address}/, the metrics are at http://{address}/metrics"
@@ -278,11 +287,11 @@ fn severity(level: Level) -> sheaf_monitor::Level {
 pub(crate) fn serve_for(
     config: &Config,
     address: Option<&str>,
-    control: Option<Arc<dyn Control>>,
+    services: Services,
 ) -> anyhow::Result<Monitor> {
     let monitor = match address.or(config.monitor.listen.as_deref()) {
-        Some(address) => start(resolve(address)?, control)?,
-        None => start_at_default(control)?,
+        Some(address) => start(resolve(address)?, services)?,
+        None => start_at_default(services)?,
     };
     monitor.judge_runs_by(records::is_good);
     let notifier = notify::begin(&config.monitor)?;
@@ -307,15 +316,26 @@ fn log_alarm(Notice { ended, alarm, .. }: &Notice) {
     }
 }
 
-fn start(address: SocketAddr, control: Option<Arc<dyn Control>>) -> Result<Monitor, MonitorError> {
-    Monitor::start_with(address, env!("CARGO_PKG_VERSION"), control)
+/// Logs where other hosts find the page.
+pub(crate) fn log_remote_page(monitor: &Monitor) {
+    let Some(address) = monitor.remote_address() else { return };
+    log_as!(
+        PAGE_ADDRESS;
+        "for other hosts, the page is at port {} of {}, over HTTPS; everybody needs a token: `sheaf token add NAME --role viewer`",
+        address.port(),
+        if address.ip().is_unspecified() { "all addresses of this host".to_owned() } else { address.ip().to_string() }
+    );
+}
+
+fn start(address: SocketAddr, services: Services) -> Result<Monitor, MonitorError> {
+    Monitor::start_with(address, env!("CARGO_PKG_VERSION"), services)
 }
 
 /// Several users of a host can have a page each.
-fn start_at_default(control: Option<Arc<dyn Control>>) -> Result<Monitor, MonitorError> {
-    let at = |port, control| start((Ipv4Addr::LOCALHOST, port).into(), control);
-    match at(DEFAULT_PORT, control.clone()) {
-        Err(MonitorError::Bind { .. }) => at(0, control),
+fn start_at_default(services: Services) -> Result<Monitor, MonitorError> {
+    let at = |port, services| start((Ipv4Addr::LOCALHOST, port).into(), services);
+    match at(DEFAULT_PORT, services.clone()) {
+        Err(MonitorError::Bind { address, .. }) if address.port() == DEFAULT_PORT => at(0, services),
         other => other,
     }
 }

@@ -1,4 +1,4 @@
-//! Who may give commands to a controller: names, roles and hashes of tokens, in a file.
+//! Who may look at a controller and give it commands: names, roles and hashes of tokens, in a file.
 
 use crate::control_directory::ControlDirectory;
 use anyhow::{Context as _, bail};
@@ -6,21 +6,36 @@ use serde::{Deserialize, Serialize};
 use sheaf_control::{Operator, Role};
 use sheaf_key::{make_token, token_hash};
 use sheaf_node::Clock;
-use sheaf_telemetry::log_as;
 use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Most characters of a name.
 const NAME_CHARACTERS: usize = 64;
 
-/// A person or a script with a token.
+/// Means by which somebody is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Means {
+    /// By a token.
+    #[default]
+    Token,
+    /// By a token, with which a proxy speaks for the people that it has identified.
+    Proxy,
+    /// By what a proxy says.
+    Named,
+}
+
+/// A person or a script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Person {
     pub(crate) name: String,
     pub(crate) role: Role,
-    /// SHA-256 of the token, in hexadecimal digits.
+    /// Means by which it is known.
+    #[serde(default)]
+    pub(crate) means: Means,
+    /// SHA-256 of the token, in hexadecimal digits. Empty for those that a proxy names.
     hash: String,
     /// In milliseconds since 1970.
     pub(crate) added_ms: u64,
@@ -28,7 +43,7 @@ pub(crate) struct Person {
     pub(crate) expires_ms: Option<u64>,
 }
 
-/// Everybody with a token.
+/// Everybody who is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct People {
     pub(crate) people: Vec<Person>,
@@ -50,22 +65,27 @@ impl People {
         ControlDirectory::write(&directory.tokens(), &serde_json::to_vec_pretty(self)?)
     }
 
-    /// Adds somebody, and returns the token. It is kept nowhere.
-    pub(crate) fn add(&mut self, name: &str, role: Role, lasts: Option<Duration>) -> anyhow::Result<String> {
-        let length = name.chars().count();
-        if length == 0 || length > NAME_CHARACTERS || name.chars().any(char::is_control) {
+    /// Adds somebody, and returns the token, which is kept nowhere. Those that a proxy names have none.
+    pub(crate) fn add(
+        &mut self,
+        name: &str,
+        (role, means): (Role, Means),
+        lasts: Option<Duration>,
+    ) -> anyhow::Result<Option<String>> {
+        if !is_name(name) {
             bail!("a name has 1 to {NAME_CHARACTERS} characters, and no control characters");
         }
         if self.people.iter().any(|person| person.name == name) {
-            bail!("{name} has a token; remove it with `sheaf token remove {name}`, or choose another name");
+            bail!("{name} is in the list; use `sheaf token remove {name}` first, or choose another name");
         }
-        let token = make_token()?;
+        let token = if means == Means::Named { None } else { Some(make_token()?) };
         let now_ms = Clock::new().now().as_millis();
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self.people.push(Person {
             name: name.to_owned(),
             role,
-            hash: token_hash(&token),
+            means,
+            hash: token.as_deref().map(token_hash).unwrap_or_default(),
             added_ms: now_ms,
             expires_ms: lasts.map(|lasts| now_ms.saturating_add(milliseconds(lasts))),
         });
@@ -79,40 +99,43 @@ impl People {
         self.people.len() < before
     }
 
-    /// Returns who a token belongs to, unless it has expired.
-    pub(crate) fn find(&self, token: &str) -> Option<Operator> {
+    /// Returns who a token belongs to, or for whom the proxy speaks to which it belongs.
+    ///
+    /// # Errors
+    /// That there is no such token, that it has ended, or that a proxy names nobody.
+    pub(crate) fn find(&self, token: &str, user: Option<&str>) -> Result<Operator, Unknown> {
         let hash = token_hash(token);
-        let now_ms = Clock::new().now().as_millis();
-        let person = self.people.iter().find(|person| person.hash == hash)?;
-        let is_valid = person.expires_ms.is_none_or(|expires_ms| now_ms < expires_ms);
-        is_valid.then(|| Operator { name: person.name.clone(), role: person.role })
-    }
-}
-
-/// Wrong tokens within a minute, beyond which more of them are refused as too many.
-const WRONG_TOKENS: u32 = 20;
-
-/// Counts wrong tokens. A right one is served however many wrong ones there were: else anybody on this host could lock all operators out.
-#[derive(Debug, Default)]
-pub(crate) struct WrongTokens {
-    /// Number in this minute, and when it began.
-    count: Option<(u32, Instant)>,
-}
-
-impl WrongTokens {
-    /// Counts a wrong token. Returns whether there were not too many.
-    pub(crate) fn note(&mut self) -> bool {
-        let minute = self.count.filter(|(_, began)| began.elapsed() < Duration::from_secs(60));
-        let (count, began) = minute.unwrap_or_else(|| (0, Instant::now()));
-        self.count = Some((count.saturating_add(1), began));
-        if count == WRONG_TOKENS {
-            log_as!(
-                WRONG_TOKENS;
-                "more than {WRONG_TOKENS} wrong tokens within a minute: somebody may be guessing"
-            );
+        let is_it = |person: &&Person| person.means != Means::Named && person.hash == hash;
+        let person =
+            self.people.iter().find(is_it).filter(|person| person.is_valid()).ok_or(Unknown::Token)?;
+        if person.means == Means::Token {
+            return Ok(Operator { name: person.name.clone(), role: person.role });
         }
-        count < WRONG_TOKENS
+        let user = user.filter(|user| is_name(user)).ok_or(Unknown::User)?;
+        let named = |known: &&Person| known.means == Means::Named && known.name == user && known.is_valid();
+        let role = self.people.iter().find(named).map_or(Role::Viewer, |known| known.role);
+        Ok(Operator { name: user.to_owned(), role })
     }
+}
+
+impl Person {
+    fn is_valid(&self) -> bool {
+        self.expires_ms.is_none_or(|expires_ms| Clock::new().now().as_millis() < expires_ms)
+    }
+}
+
+/// Why nobody is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    /// The token is not known, or has ended.
+    Token,
+    /// A proxy does not say for whom it speaks.
+    User,
+}
+
+fn is_name(name: &str) -> bool {
+    let length = name.chars().count();
+    length > 0 && length <= NAME_CHARACTERS && !name.chars().any(char::is_control)
 }
 
 /// Returns the token of the user who starts the controller, and makes one where there is none. An admin: the user could write the file.
@@ -120,13 +143,13 @@ pub(crate) fn own_token(directory: &ControlDirectory) -> anyhow::Result<String> 
     let path = directory.own_token();
     let mut people = People::read(directory)?;
     if let Ok(token) = fs::read_to_string(&path)
-        && people.find(token.trim()).is_some()
+        && people.find(token.trim(), None).is_ok()
     {
         return Ok(token.trim().to_owned());
     }
     let name = user();
     people.remove(&name);
-    let token = people.add(&name, Role::Admin, None)?;
+    let token = people.add(&name, (Role::Admin, Means::Token), None)?.context("the owner has a token")?;
     let write = || {
         let _ = fs::remove_file(&path);
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
@@ -150,15 +173,33 @@ mod tests {
     #[test]
     fn a_token_is_known_until_it_ends_and_the_file_does_not_have_it() {
         let mut people = People::default();
-        let token = people.add("alice", Role::Operator, None).unwrap();
-        let ended = people.add("bob", Role::Admin, Some(Duration::ZERO)).unwrap();
-        assert_eq!(people.find(&token).map(|operator| operator.name).as_deref(), Some("alice"));
-        assert_eq!(people.find(&ended), None);
-        assert_eq!(people.find("something else"), None);
+        let by_token = |role| (role, Means::Token);
+        let token = people.add("alice", by_token(Role::Operator), None).unwrap().unwrap();
+        let ended = people.add("bob", by_token(Role::Admin), Some(Duration::ZERO)).unwrap().unwrap();
+        assert_eq!(people.find(&token, None).map(|operator| operator.name).as_deref(), Ok("alice"));
+        assert_eq!(people.find(&token, Some("carol")).unwrap().name, "alice", "she is no proxy");
+        assert_eq!(people.find(&ended, None), Err(Unknown::Token));
+        assert_eq!(people.find("something else", None), Err(Unknown::Token));
         assert!(!serde_json::to_string(&people).unwrap().contains(&token));
-        assert!(people.add("alice", Role::Admin, None).is_err(), "a name has one token");
+        assert!(people.add("alice", by_token(Role::Admin), None).is_err(), "a name is there once");
         assert!(people.remove("alice") && !people.remove("alice"));
-        assert_eq!(people.find(&token), None);
+        assert_eq!(people.find(&token, None), Err(Unknown::Token));
+    }
+
+    #[test]
+    fn a_proxy_speaks_for_people_and_those_without_a_role_only_look() {
+        let mut people = People::default();
+        let proxy = people.add("gateway", (Role::Viewer, Means::Proxy), None).unwrap().unwrap();
+        assert_eq!(people.add("dora", (Role::Operator, Means::Named), None).unwrap(), None);
+        let alice = people.add("alice", (Role::Admin, Means::Token), None).unwrap().unwrap();
+        let role = |user| people.find(&proxy, user).map(|operator| operator.role);
+        assert_eq!(role(Some("dora")), Ok(Role::Operator));
+        assert_eq!(role(Some("somebody")), Ok(Role::Viewer));
+        assert_eq!(role(Some("alice")), Ok(Role::Viewer), "her role is for those with her token");
+        assert_eq!(role(Some("gateway")), Ok(Role::Viewer));
+        assert_eq!([role(None), role(Some("")), role(Some("a\nb"))], [Err(Unknown::User); 3]);
+        assert_eq!(people.find("", Some("dora")), Err(Unknown::Token), "nobody has an empty token");
+        assert_eq!(people.find(&alice, None).unwrap().role, Role::Admin);
     }
 
     #[test]
@@ -170,7 +211,7 @@ mod tests {
         let token = own_token(&directory).unwrap();
         assert_eq!(own_token(&directory).unwrap(), token);
         assert_eq!(fs::metadata(directory.own_token()).unwrap().permissions().mode() & 0o077, 0);
-        let operator = People::read(&directory).unwrap().find(&token).unwrap();
+        let operator = People::read(&directory).unwrap().find(&token, None).unwrap();
         assert_eq!(operator.role, Role::Admin);
     }
 }

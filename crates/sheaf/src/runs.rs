@@ -6,6 +6,7 @@ use crate::code::{self, Code};
 use crate::console::{self, Console, LOG_NAME};
 use crate::controlled::{Controlled, LaunchDirectory};
 use crate::excluding::Sources;
+use crate::gate::remote_page_of_runs;
 use crate::hooks::{HookedRun, Hooks, OwedHooks, RunHooks};
 use crate::host_message::HostRun;
 use crate::network::{self, Listeners};
@@ -58,7 +59,10 @@ fn make_all(
             controlled.note_configuration(&config);
             Some(controlled.page().clone())
         }
-        None => Page::open(&config, arguments.page.as_ref().map(|address| address.as_deref()))?,
+        None => {
+            let wanted = arguments.page.as_ref().map(|address| address.as_deref());
+            Page::open(&config, wanted, || remote_page_of_runs(&config))?
+        }
     };
     // The metrics tell when a run takes triggers.
     let unseen = page.is_none() && config.hooks_at(HookTransition::AfterStart).next().is_some();

@@ -24,7 +24,8 @@ mod sequences;
 use crate::Verdict;
 use crate::console::Console;
 use crate::control_directory::ControlDirectory;
-use crate::page::{Page, serve_for};
+use crate::gate::{Gate, remote_page};
+use crate::page::{Page, log_remote_page, serve_for};
 use crate::{people, token};
 use anyhow::Context as _;
 use clap::Args;
@@ -32,6 +33,7 @@ use desk::Desk;
 use inbox::Input;
 use launch::Launcher;
 use sheaf_config::{Config, LogFormat};
+use sheaf_monitor::Services;
 use sheaf_telemetry::log_as;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -76,7 +78,10 @@ pub(crate) fn command(arguments: &ServeArguments, console: &Console) -> anyhow::
     let _lock = directory.lock()?;
     let own_token = people::own_token(&directory)?;
     let (counter, inbox) = inbox::open(lookup::begin(output.clone())?);
-    let monitor = Arc::new(serve_for(&config, arguments.page.as_deref(), Some(Arc::new(counter.clone())))?);
+    let gate = Arc::new(Gate::new(directory.clone()));
+    let services =
+        Services { control: Some(Arc::new(counter.clone())), remote: remote_page(&config, &gate)? };
+    let monitor = Arc::new(serve_for(&config, arguments.page.as_deref(), services)?);
     let at = monitor.address();
     ControlDirectory::write(&directory.address(), format!("http://{at}\n").as_bytes())?;
     // Text that does not go to a terminal is kept in a log, which others may read.
@@ -92,6 +97,7 @@ pub(crate) fn command(arguments: &ServeArguments, console: &Console) -> anyhow::
             file.display()
         );
     }
+    log_remote_page(&monitor);
     log_as!(
         CONTROL_ADDRESS;
         "`sheaf ctl start` starts a run, `sheaf token add NAME` makes a token for somebody else; Ctrl-C stops the run and ends"
@@ -111,7 +117,7 @@ pub(crate) fn command(arguments: &ServeArguments, console: &Console) -> anyhow::
         .config
         .as_ref()
         .map_or_else(|| "an emulated detector".to_owned(), |path| path.display().to_string());
-    Desk::open(directory, (system, output), monitor, launcher, &config)?.run(&inbox)?;
+    Desk::open((directory, gate), (system, output), monitor, launcher, &config)?.run(&inbox)?;
     Ok(Verdict::Good)
 }
 

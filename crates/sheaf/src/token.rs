@@ -1,8 +1,8 @@
-//! `sheaf token`: who may give commands to a controller.
+//! `sheaf token`: who may look at a controller and give it commands.
 
 use crate::Verdict;
 use crate::control_directory::{self, ControlDirectory};
-use crate::people::People;
+use crate::people::{Means, People};
 use crate::print::print;
 use anyhow::bail;
 use clap::{Args, Subcommand};
@@ -24,11 +24,11 @@ pub(crate) struct TokenArguments {
 
 #[derive(Debug, Subcommand)]
 enum TokenCommand {
-    /// Make a token for a person or a script, and print it. It is kept nowhere.
+    /// Make a token for a person, a script or a proxy, and print it. It is kept nowhere.
     Add(AddArguments),
-    /// List who has a token.
+    /// List who is known.
     List,
-    /// Make the token of somebody worthless.
+    /// Remove somebody, whose token is worthless from then on.
     Remove(RemoveArguments),
 }
 
@@ -36,9 +36,16 @@ enum TokenCommand {
 struct AddArguments {
     /// Name in the records.
     name: String,
-    /// Role: an admin also takes the lock from somebody.
-    #[arg(long, value_name = "operator|admin", default_value = "operator", value_parser = parse_role)]
-    role: Role,
+    /// Role, each with the rights of those before it: a viewer looks, an operator gives commands, an expert also changes settings of runs,
+    /// and an admin also takes the lock from somebody [default: operator].
+    #[arg(long, value_name = "viewer|operator|expert|admin", value_parser = parse_role)]
+    role: Option<Role>,
+    /// The token is for a proxy, which identifies people and sends their names in the header `X-Forwarded-User`.
+    #[arg(long, conflicts_with_all = ["role", "named"])]
+    proxy: bool,
+    /// Make no token: a proxy identifies this person. Without this, those whom it identifies are viewers.
+    #[arg(long)]
+    named: bool,
     /// Days until the token ends [default: it does not end].
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
     days: Option<u32>,
@@ -50,8 +57,19 @@ struct RemoveArguments {
     name: String,
 }
 
+impl AddArguments {
+    fn rights(&self) -> (Role, Means) {
+        match (self.proxy, self.named) {
+            // What a proxy sends for nobody is refused, so its role is of no meaning.
+            (true, _) => (Role::Viewer, Means::Proxy),
+            (false, true) => (self.role.unwrap_or(Role::Operator), Means::Named),
+            (false, false) => (self.role.unwrap_or(Role::Operator), Means::Token),
+        }
+    }
+}
+
 fn parse_role(text: &str) -> Result<Role, String> {
-    Role::from_name(text).ok_or_else(|| "must be operator or admin".to_owned())
+    Role::from_name(text).ok_or_else(|| "must be viewer, operator, expert or admin".to_owned())
 }
 
 pub(crate) fn command(arguments: &TokenArguments) -> anyhow::Result<Verdict> {
@@ -61,9 +79,11 @@ pub(crate) fn command(arguments: &TokenArguments) -> anyhow::Result<Verdict> {
             directory.create()?;
             let mut people = People::read(&directory)?;
             let lasts = arguments.days.map(|days| Duration::from_secs(u64::from(days) * SECONDS_PER_DAY));
-            let token = people.add(&arguments.name, arguments.role, lasts)?;
+            let token = people.add(&arguments.name, arguments.rights(), lasts)?;
             people.write(&directory)?;
-            print(&format!("{token}\n"))?;
+            if let Some(token) = token {
+                print(&format!("{token}\n"))?;
+            }
         }
         TokenCommand::List => {
             for person in people_of(&directory)?.people {
@@ -78,13 +98,18 @@ pub(crate) fn command(arguments: &TokenArguments) -> anyhow::Result<Verdict> {
                         }
                     },
                 );
-                print(&format!("{:<20} {:<9} {ends}\n", person.name, person.role.name()))?;
+                let (role, by) = match person.means {
+                    Means::Token => (person.role.name(), ""),
+                    Means::Proxy => ("proxy", ""),
+                    Means::Named => (person.role.name(), ", by what a proxy says"),
+                };
+                print(&format!("{:<20} {role:<9} {ends}{by}\n", person.name))?;
             }
         }
         TokenCommand::Remove(RemoveArguments { name }) => {
             let mut people = people_of(&directory)?;
             if !people.remove(name) {
-                bail!("{name} has no token; `sheaf token list` lists who has");
+                bail!("{name} is not known; `sheaf token list` lists who is");
             }
             people.write(&directory)?;
         }

@@ -4,7 +4,7 @@ mod view;
 
 use crate::Verdict;
 use crate::control_directory::ControlDirectory;
-use crate::ctl::client::Client;
+use crate::ctl::client::{Client, Trust};
 use crate::page::DEFAULT_PORT;
 use crate::print::print;
 use crate::signals;
@@ -31,6 +31,8 @@ pub(crate) struct TopArguments {
     /// Directory of the controller: it has the address.
     #[arg(long, value_name = "DIR", default_value = "runs/control")]
     directory: PathBuf,
+    #[command(flatten)]
+    trust: Trust,
     /// Time between two looks, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(100..=60_000))]
     interval_ms: u64,
@@ -40,8 +42,7 @@ pub(crate) struct TopArguments {
 }
 
 pub(crate) fn command(arguments: &TopArguments) -> anyhow::Result<Verdict> {
-    let url = address(arguments);
-    let client = Client::new(&url, None);
+    let (url, client) = client(arguments)?;
     let terminal = Term::stdout();
     if arguments.once || !terminal.is_term() {
         return once(&client, &url);
@@ -98,14 +99,13 @@ fn unreached(url: &str, error: &anyhow::Error) -> anyhow::Error {
     )
 }
 
-/// Returns the address of the page.
-fn address(arguments: &TopArguments) -> String {
+/// Returns the address of the page, and its client.
+fn client(arguments: &TopArguments) -> anyhow::Result<(String, Client)> {
     let of_controller = || ControlDirectory::new(&arguments.directory).read_address().ok();
     let url =
         arguments.url.clone().or_else(of_controller).unwrap_or_else(|| format!("127.0.0.1:{DEFAULT_PORT}"));
-    // People copy the address with its token, and may leave out the scheme.
-    let url = url.split(['#', '?']).next().unwrap_or_default().trim_end_matches('/').to_owned();
-    if url.contains("://") { url } else { format!("http://{url}") }
+    let client = Client::new(&url, &arguments.trust, None)?;
+    Ok((client.url().to_owned(), client))
 }
 
 /// Shows the cursor again when the view ends.

@@ -6,6 +6,7 @@ import "./trouble.test.js";
 import "./view.test.js";
 import "./numbers.test.js";
 import "./control.test.js";
+import "./locked.test.js";
 import "./runs.test.js";
 import "./histograms.test.js";
 import "./traces.test.js";

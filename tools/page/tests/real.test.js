@@ -1,6 +1,10 @@
 // The page of a real run.
 
 import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
 import { test } from "node:test";
 import { open, SKIP, until, WATCHDOG_MS } from "../browser.js";
 import { Command, SHEAF, useWorkingTree } from "../command.js";
@@ -41,6 +45,49 @@ test("a real run is on its page until it ends", { skip, timeout: 2 * WATCHDOG_MS
     await until(page, () => document.querySelector(".now.stale")?.textContent.includes("no connection to the server"));
     assert.match(await page.title(), /^STALE/);
     assert.equal(await page.locator(".header .ok").count(), 0);
+    assert.deepEqual(page.complaints.filter((complaint) => !BROKEN.test(complaint)), []);
+  } finally {
+    await page?.context().close();
+    await command.stop();
+  }
+});
+
+// Returns a port that nobody uses now.
+async function freePort() {
+  const server = createServer();
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+const noCertificate = spawnSync("openssl", ["version"]).status !== 0 && "there is no openssl to make a certificate with";
+
+test("a viewer on another host sees a run over TLS", { skip: skip || noCertificate, timeout: 2 * WATCHDOG_MS }, async () => {
+  const command = new Command();
+  let page = null;
+  try {
+    const inside = { cwd: command.directory, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] };
+    const port = await freePort();
+    execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "9", "-subj", "/CN=localhost",
+      "-addext", "subjectAltName=DNS:localhost", "-keyout", "page.key", "-out", "page.pem"], inside);
+    writeFileSync(join(command.directory, "run.toml"),
+      `[monitor.remote]\nlisten = "127.0.0.1:${port}"\ncertificate = "page.pem"\nkey = "page.key"\n`);
+    const token = execFileSync(SHEAF, ["token", "add", "vera", "--role", "viewer", "--directory", "output/control"], inside).trim();
+    await command.start(["run.toml", "--duration", "0"]);
+    const remote = { url: `https://localhost:${port}/` };
+    page = await open(browser(), remote, { ready: false, prepare: useWorkingTree, ignoreHTTPSErrors: true });
+    await page.waitForSelector(".locked");
+    assert.equal(await page.locator(".panel").count(), 0);
+    await page.fill(".locked [name=token]", token);
+    await page.keyboard.press("Enter");
+    await until(page, () => document.querySelector(".phase")?.textContent === "● running");
+    await until(page, () => {
+      const { ring } = globalThis.sheaf.numbers;
+      return ring !== undefined && ring.value(0, ring.last) > 0;
+    });
+    const cookies = await page.context().cookies();
+    assert.deepEqual(cookies.map(({ name, httpOnly, secure, sameSite }) => [name, httpOnly, secure, sameSite]), [[`sheaf-${port}`, true, true, "Strict"]]);
     assert.deepEqual(page.complaints.filter((complaint) => !BROKEN.test(complaint)), []);
   } finally {
     await page?.context().close();

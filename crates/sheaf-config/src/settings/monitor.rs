@@ -1,9 +1,10 @@
 //! The page and the metrics of a run.
 
 use super::{HOUR, MIB};
-use crate::codec::{address, bytes, maybe, milliseconds, prose, web_address};
+use crate::codec::{address, bytes, maybe, milliseconds, path, prose, web_address};
 use crate::knob::section;
 use sheaf_wire::{ByteCount, Nanos};
+use std::path::PathBuf;
 
 section! {
     /// The [page and the metrics](../operating/monitor.md) of a run, over HTTP.
@@ -22,5 +23,29 @@ section! {
         /// Time for which `sheaf run` serves them after its last run, so that the final numbers are scraped and can be looked at. Ctrl-C
         /// ends it.
         linger: Nanos = Nanos::from_secs(3), "linger_ms", milliseconds(Nanos::ZERO, HOUR);
+    }
+    nested {
+        /// The page for other hosts.
+        remote: RemotePage;
+    }
+}
+
+section! {
+    /// The page [for other hosts](../operating/access.md), over TLS, for those with a token: set all three, or none. `sheaf serve` serves it, and `sheaf run` with a page.
+    RemotePage "monitor.remote" {
+        /// Where to listen, such as `0.0.0.0:7443` for all addresses of this host.
+        listen: Option<String> = None, "listen", maybe(address());
+        /// Certificate of this host, a PEM file, followed by any intermediate certificates. A renewed one is in use within 10 s.
+        certificate: Option<PathBuf> = None, "certificate", maybe(path());
+        /// The private key of that certificate, a PEM file without a password.
+        key: Option<PathBuf> = None, "key", maybe(path());
+    }
+}
+
+impl RemotePage {
+    /// Returns the address, the certificate and its key, where other hosts are served.
+    #[must_use]
+    pub fn parts(&self) -> Option<(&str, &PathBuf, &PathBuf)> {
+        Some((self.listen.as_deref()?, self.certificate.as_ref()?, self.key.as_ref()?))
     }
 }

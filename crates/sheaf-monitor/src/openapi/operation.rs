@@ -128,6 +128,11 @@ impl Operation {
         self.response(200, json!({ "description": text, "content": content }))
     }
 
+    /// Answers without a body.
+    pub(super) fn succeeds(self, status: u16, text: &str) -> Self {
+        self.response(status, json!({ "description": text }))
+    }
+
     /// Answers without a body if the client has the answer.
     pub(super) fn unchanged(self) -> Self {
         self.response(304, json!({ "description": "The client has the answer." }))

@@ -101,6 +101,15 @@ fn control() -> Vec<Operation> {
             &json!({ "entries": [examples::entry()] }),
         )
         .errors(&[400, 404, 503]),
+        Operation::new("post", "/api/v1/session", ("control", "begin_session"), "Begins a session of a browser")
+            .note(
+                "For browsers of other hosts: a cookie stands for the token from then on. Requests that change something are taken with it if the header `Origin` \
+                 names the page. On loopback addresses, and through a proxy, there is no cookie.",
+            )
+            .succeeds(204, "The session has begun.")
+            .with_token(),
+        Operation::new("delete", "/api/v1/session", ("control", "end_session"), "Ends a session of a browser, which forgets the cookie")
+            .succeeds(204, "The browser has forgotten it."),
         Operation::get("/api/v1/me", ("control", "me"), "Returns who the token belongs to")
             .gives(200, "The person.", &reference("Person"), &json!({ "name": "alice", "role": "operator" }))
             .with_token()

@@ -39,7 +39,11 @@ fn control() -> Schemas {
     ]);
     let person = object(&[
         ("name", text(), "Name in records"),
-        ("role", one_of(&["operator", "admin"]), "An admin also takes the lock from others"),
+        (
+            "role",
+            one_of(&["viewer", "operator", "expert", "admin"]),
+            "Each has the rights of those before it",
+        ),
     ]);
     let lock = object(&[("by", text(), "Who has it"), ("until_ms", time(), "Until when")]);
     let codes = ["run_died", "run_failed", "late", "stop_cut", "killed", "cannot_kill"];

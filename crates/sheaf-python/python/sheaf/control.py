@@ -17,8 +17,11 @@ from __future__ import annotations
 import csv
 import http.client
 import io
+import ipaddress
 import json
+import os
 import secrets
+import ssl
 import threading
 import time
 import urllib.error
@@ -327,7 +330,7 @@ class Person(_Record):
     """Who a token belongs to."""
 
     name: str
-    #: "operator" or "admin".
+    #: "viewer", "operator", "expert" or "admin".
     role: str
 
 
@@ -335,7 +338,8 @@ class Controller:
     """A controller, that is a running `sheaf serve`.
 
     `directory` is that of the controller: it has its address, and the token of whoever started it. `url` and `token` are used instead if
-    they are given. A controller that is not reached is called again for `patience_s` seconds, since it may just be starting anew; then
+    they are given; over https, `certificate` is a file with the certificate of the page or of the authority that has signed it (default: the
+    authorities that this system knows). A controller that is not reached is called again for `patience_s` seconds, since it may just be starting anew; then
     `NoControllerError` is raised.
 
     Commands return when they have been carried out. They raise `CommandRefused` or `CommandFailed` if they are not.
@@ -347,6 +351,7 @@ class Controller:
         *,
         url: str | None = None,
         token: str | None = None,
+        certificate: str | PathLike[str] | None = None,
         patience_s: float = 10.0,
     ) -> None:
         self._directory = Path(directory)
@@ -354,7 +359,10 @@ class Controller:
         self._token = token
         self._patience_s = patience_s
         # Nothing of this machine's settings lies between a program and a server on the same host.
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        trusted = ssl.create_default_context(cafile=None if certificate is None else os.fspath(certificate))
+        self._opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=trusted)
+        )
         # Launch that had ended before this object began a run.
         self._before: int | None = None
         self._has_begun = False
@@ -648,6 +656,10 @@ class Controller:
                 if refusal.code != "busy" or time.monotonic() > until:
                     raise
             except (OSError, http.client.HTTPException) as error:
+                if isinstance(getattr(error, "reason", None), ssl.SSLCertVerificationError):
+                    raise NoControllerError(
+                        f"{self._url} has a certificate that is not trusted: {error}; name it, or its authority, with `certificate`"
+                    ) from error
                 if time.monotonic() > until:
                     raise NoControllerError(
                         f"no controller answers at {self._url or self._directory}: {error}; is `sheaf serve` running?"
@@ -661,6 +673,8 @@ class Controller:
         if data is not None:
             request.add_header("Content-Type", "application/json")
         token = self._bearer()
+        if token and not _keeps_secrets(request.full_url):
+            raise ControlError(f"a token would be readable on the way to {self._address()}; use https://, or forward the port with `ssh -L`")
         if token:
             request.add_header("Authorization", f"Bearer {token}")
         try:
@@ -779,6 +793,17 @@ def _run(value: Mapping[str, Any]) -> RunRecord:
 
 def _launch(status: Status) -> int | None:
     return None if status.last_run is None else status.last_run.launch
+
+
+def _keeps_secrets(url: str) -> bool:
+    """Returns whether nobody can read what is sent to an address: because it is encrypted, or stays on this host."""
+    parts = urllib.parse.urlsplit(url)
+    host = parts.hostname or ""
+    try:
+        is_here = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_here = host == "localhost"
+    return parts.scheme == "https" or is_here
 
 
 def _refusal(error: urllib.error.HTTPError) -> CommandRefused:

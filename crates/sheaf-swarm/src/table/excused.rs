@@ -93,7 +93,7 @@ pub const EXCUSED: &[Excuse] = excused! {
         "object_store.endpoint", "object_store.bucket", "object_store.prefix", "object_store.region", "object_store.path_style",
         "object_store.part_bytes", "object_store.verify", "object_store.authorities",
     ];
-    MONITOR => ["monitor.alarm_command", "monitor.alertmanager", "monitor.histogram_bytes", "monitor.alarm_hold_off_ms", "monitor.linger_ms", "monitor.listen", "log.format", "log.max_bytes", "trace.file_bytes", "trace.slow_ms", "trace.sample", "control.stop_timeout_ms", "control.cut_timeout_ms", "control.lock_ms"];
+    MONITOR => ["monitor.alarm_command", "monitor.alertmanager", "monitor.histogram_bytes", "monitor.alarm_hold_off_ms", "monitor.linger_ms", "monitor.listen", "monitor.remote.listen", "monitor.remote.certificate", "monitor.remote.key", "log.format", "log.max_bytes", "trace.file_bytes", "trace.slow_ms", "trace.sample", "control.stop_timeout_ms", "control.cut_timeout_ms", "control.lock_ms"];
     AGENTS => ["agents.*", "node.agent"];
     HOOKS => ["hook.*"];
     CONSUMERS => ["consumers.directory", "consumers.listen", "consumers.greeting_ms"];

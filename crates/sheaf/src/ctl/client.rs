@@ -1,9 +1,16 @@
 //! Requests over HTTP, each repeated while the controller is not reached.
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
+use clap::Args;
 use serde_json::Value;
+use sheaf_key::read_certificates;
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use ureq::http::{Method, Request};
+use ureq::http::{Method, Request, Uri};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Error};
 
 /// Time for which a controller that is not reached is called again: it may just be starting anew.
@@ -15,6 +22,18 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Time that an answer may take. A request for an operation waits for its end.
 const ANSWER: Duration = Duration::from_secs(30);
 
+/// Options for a page of another host.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Trust {
+    /// File with a token, instead of the one in the directory of the controller or in the address.
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) token_file: Option<PathBuf>,
+    /// File with the certificate of the page of another host, or of the authority that has signed it (PEM) [default: the authorities that
+    /// browsers know].
+    #[arg(long, value_name = "FILE", global = true)]
+    certificate: Option<PathBuf>,
+}
+
 /// See the [module](self).
 pub(crate) struct Client {
     agent: Agent,
@@ -23,14 +42,36 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(url: &str, token: Option<&str>) -> Self {
-        let config =
-            Agent::config_builder().http_status_as_error(false).timeout_global(Some(ANSWER)).proxy(None);
-        Self {
-            agent: config.build().new_agent(),
-            url: url.trim_end_matches('/').to_owned(),
-            token: token.filter(|token| !token.is_empty()).map(str::to_owned),
+    /// Makes a client of the page at an address, which may have a token, as in the address that `sheaf serve` prints. `other` is a token to
+    /// use if neither it nor `trust` has one.
+    pub(crate) fn new(address: &str, trust: &Trust, other: Option<String>) -> anyhow::Result<Self> {
+        let (url, fragment) = address.trim().split_once('#').unwrap_or((address.trim(), ""));
+        let given = fragment.strip_prefix("token=").map(str::to_owned);
+        let token = match &trust.token_file {
+            Some(path) => Some(
+                std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?,
+            ),
+            None => given.or(other),
+        };
+        let token = token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty());
+        let url = url.trim_end_matches('/');
+        let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
+        if token.is_some() && !keeps_secrets(&url) {
+            bail!(
+                "a token would be readable on the way to {url}; use https://, or forward the port with `ssh -L`"
+            );
         }
+        let mut config =
+            Agent::config_builder().http_status_as_error(false).timeout_global(Some(ANSWER)).proxy(None);
+        if let Some(path) = &trust.certificate {
+            config = config.tls_config(TlsConfig::builder().root_certs(roots(path)?).build());
+        }
+        Ok(Self { agent: config.build().new_agent(), url, token })
+    }
+
+    /// Returns the address, without its token.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     pub(crate) fn get(&self, path: &str) -> anyhow::Result<Value> {
@@ -61,6 +102,12 @@ impl Client {
         loop {
             match self.ask_once(method, path, body) {
                 Ok((status, text)) => return self.understand(status, &text),
+                Err(error) if is_distrusted(&error) => {
+                    bail!(
+                        "the certificate of {} is not trusted: {error}; name it, or that of its authority, with --certificate",
+                        self.url
+                    )
+                }
                 Err(error) if Instant::now() > until => {
                     bail!(
                         "the controller at {} does not answer: {error}; is `sheaf serve` running?",
@@ -99,5 +146,56 @@ impl Client {
             (Some(text), Some(remedy)) => bail!("{text}; {remedy}"),
             _ => bail!("the controller at {} answers with status {status}: {}", self.url, text.trim()),
         }
+    }
+}
+
+/// Returns whether the other end is reached, and may be somebody else.
+fn is_distrusted(error: &Error) -> bool {
+    let of_tls = |error: &io::Error| {
+        let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+        matches!(cause, Some(rustls::Error::InvalidCertificate(_)))
+    };
+    match error {
+        Error::Io(error) => of_tls(error),
+        Error::Rustls(error) => matches!(error, rustls::Error::InvalidCertificate(_)),
+        _ => false,
+    }
+}
+
+/// Returns whether nobody can read what is sent to an address: because it is encrypted, or stays on this host.
+fn keeps_secrets(url: &str) -> bool {
+    let Ok(uri) = url.parse::<Uri>() else { return true };
+    let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    uri.scheme_str() == Some("https")
+        || host.eq_ignore_ascii_case("localhost")
+        || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+/// Reads the certificates that are trusted.
+fn roots(path: &Path) -> anyhow::Result<RootCerts> {
+    let certificates = read_certificates(path)?;
+    let certificates = certificates.iter().map(|found| Certificate::from_der(found).to_owned()).collect();
+    Ok(RootCerts::Specific(Arc::new(certificates)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_leave_the_host_encrypted_only() {
+        for url in
+            ["http://127.0.0.1:7070", "http://[::1]:1", "http://localhost", "https://daq.example.org:7443"]
+        {
+            assert!(keeps_secrets(url), "{url}");
+        }
+        for url in ["http://daq1:7070", "http://10.0.0.1:80", "http://localhost.example.org", "http://[::2]"]
+        {
+            assert!(!keeps_secrets(url), "{url}");
+        }
+        let client = |url: &str| Client::new(url, &Trust::default(), None);
+        assert_eq!(client("https://daq1:7443/#token=abc").unwrap().token.as_deref(), Some("abc"));
+        assert_eq!(client("127.0.0.1:7070/").unwrap().url, "http://127.0.0.1:7070");
+        assert!(client("http://daq1:7070/#token=abc").is_err() && client("http://daq1:7070/").is_ok());
     }
 }

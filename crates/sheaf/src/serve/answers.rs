@@ -2,14 +2,13 @@
 
 use super::desk::Desk;
 use super::journal::Entry;
-use crate::people::People;
 use crate::records::comments::{self, Comment, Quality};
 use crate::records::find_number;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Error, Number, Value, json};
 use sheaf_control::request::RunSettings;
-use sheaf_control::{Command, Operator, Refusal, RefusalCode, Request, SilenceRequest};
+use sheaf_control::{Command, Operator, Refusal, RefusalCode, Request, Role, SilenceRequest};
 use sheaf_monitor::alarms::CODES;
 use sheaf_monitor::control::{Answer, Asked, Call};
 use sheaf_wire::{Nanos, SourceId};
@@ -121,9 +120,46 @@ pub(super) fn parse_revision(tag: &str) -> Result<u64, Answer> {
     })
 }
 
+/// Returns the role that a request needs.
+fn role_for(call: &Call) -> Role {
+    match call {
+        Call::Me
+        | Call::Status
+        | Call::Sequence
+        | Call::Operation(_)
+        | Call::Audit(_)
+        | Call::Runs(_)
+        | Call::Run(_) => Role::Viewer,
+        // Taking the lock from somebody needs more, which is known when somebody has it.
+        Call::Publish
+        | Call::Operate(_)
+        | Call::DirectSequence(_)
+        | Call::Include(..)
+        | Call::Lock(_)
+        | Call::Unlock
+        | Call::Seen(_)
+        | Call::Silence(_)
+        | Call::EndSilence(_)
+        | Call::AlarmsSeen
+        | Call::Comment(..) => Role::Operator,
+        // The rows of its table change settings.
+        Call::BeginSequence(_) => Role::Expert,
+    }
+}
+
+fn refuse_role(operator: &Operator, call: &Call) -> Option<Answer> {
+    let (Operator { name, role }, needed) = (operator, role_for(call));
+    (*role < needed).then(|| {
+        let (role, needed) = (role.name(), needed.name());
+        let text = format!("{name} has the role {role}, and this needs {needed}");
+        let remedy = format!("ask somebody with the role {needed}, or for a token with `--role {needed}`");
+        Answer::error(403, "role", &text, &remedy)
+    })
+}
+
 impl Desk {
     /// Answers a request. What it changes is on disk before the answer is given.
-    pub(super) fn reply(&mut self, Asked { call, token, revision }: Asked) -> Answer {
+    pub(super) fn reply(&mut self, Asked { call, credentials, revision }: Asked) -> Answer {
         match call {
             Call::Status => return Answer::json(200, &self.status()),
             Call::Sequence => return self.sequence(),
@@ -136,6 +172,7 @@ impl Desk {
                 return Answer::error(404, "not_found", "nothing is here", "look at the list of paths");
             }
             Call::Me
+            | Call::Publish
             | Call::Operate(_)
             | Call::BeginSequence(_)
             | Call::DirectSequence(_)
@@ -148,10 +185,13 @@ impl Desk {
             | Call::AlarmsSeen
             | Call::Comment(..) => {}
         }
-        let operator = match self.identify(token.as_deref()) {
+        let operator = match self.gate.identify(&credentials) {
             Ok(operator) => operator,
             Err(answer) => return answer,
         };
+        if let Some(answer) = refuse_role(&operator, &call) {
+            return answer;
+        }
         let done = match call {
             Call::Operate(body) => self.operate(&operator, &body, revision.as_deref()),
             Call::Include(source, body) => self.include(&operator, (&source, &body), revision.as_deref()),
@@ -182,40 +222,6 @@ impl Desk {
             _ => Ok(Answer::json(200, &json!({ "name": operator.name, "role": operator.role.name() }))),
         };
         done.unwrap_or_else(|answer| answer)
-    }
-
-    fn identify(&mut self, token: Option<&str>) -> Result<Operator, Answer> {
-        let Some(token) = token else {
-            return Err(Answer::error(
-                401,
-                "token",
-                "this needs a token",
-                "send `Authorization: Bearer TOKEN`; `sheaf serve` prints the address with its own, `sheaf token add NAME` makes one",
-            ));
-        };
-        let people = People::read(&self.directory);
-        let people = people.map_err(|problem| {
-            Answer::error(
-                503,
-                "tokens",
-                &crate::describe(&problem),
-                "repair the file, or remove it and add everybody again",
-            )
-        })?;
-        people.find(token).ok_or_else(|| match self.wrong_tokens.note() {
-            true => Answer::error(
-                401,
-                "token",
-                "the token is not known, or has ended",
-                "ask for a new one: `sheaf token add NAME`",
-            ),
-            false => Answer::error(
-                429,
-                "too_many",
-                "too many wrong tokens",
-                "wait a minute; a right token is served at any time",
-            ),
-        })
     }
 
     fn operation(&self, id: u64) -> Answer {

@@ -4,7 +4,8 @@ use super::inbox::{Departure, Input};
 use super::journal::{Entry, Journal};
 use super::launch::Launcher;
 use crate::control_directory::ControlDirectory;
-use crate::people::{self, WrongTokens};
+use crate::gate::Gate;
+use crate::people;
 use anyhow::Context as _;
 use sheaf_config::{Config, HookTransition};
 use sheaf_control::controller::{Event, Gone};
@@ -61,13 +62,13 @@ pub(super) struct Desk {
     shown: serde_json::Value,
     interrupts: u32,
     is_over: bool,
-    pub(super) wrong_tokens: WrongTokens,
+    pub(super) gate: Arc<Gate>,
 }
 
 impl Desk {
     /// Goes on where the last controller of this directory ended.
     pub(super) fn open(
-        directory: ControlDirectory,
+        (directory, gate): (ControlDirectory, Arc<Gate>),
         (system, output): (String, PathBuf),
         monitor: Arc<Monitor>,
         launcher: Launcher,
@@ -98,7 +99,7 @@ impl Desk {
             shown: serde_json::Value::Null,
             interrupts: 0,
             is_over: false,
-            wrong_tokens: WrongTokens::default(),
+            gate,
         };
         desk.note(Entry::new(CONTROLLER, "begin", "done", format!("version {}", env!("CARGO_PKG_VERSION"))));
         desk.carry_on();

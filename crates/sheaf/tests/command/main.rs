@@ -9,6 +9,7 @@
     reason = "a helper that fails, fails its test; a test that is skipped says why"
 )]
 
+mod access;
 mod active;
 mod affinity;
 mod agents;
