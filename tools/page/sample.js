@@ -229,7 +229,7 @@ export function sampleFault() {
 export function sampleRecord(run, edit = {}) {
   const began = Date.now() * 1e6 - (130 - run) * 4e12;
   return {
-    run, directory: `/data/run${String(run).padStart(6, "0")}`, state: "good", software: "sheaf 0.1.0", created_ns: began, ended_ns: began + 1.803e12,
+    run, directory: `/data/run${String(run).padStart(6, "0")}`, state: "good", software: "sheaf 0.1.0", configuration: { name: "physics", id: "5c01a3e2" }, created_ns: began, ended_ns: began + 1.803e12,
     end: { reason: "events", good: true, lost: 0 },
     ledger: {
       offered: 1_052_632, vetoed: { output: 52_632 }, triggers: 1_000_000, stored: 912_331, rejected: 87_669, dropped: {}, in_flight: 0, balanced: true, problems: [],

@@ -319,20 +319,40 @@ impl Config {
     /// default. Reading it gives this configuration again.
     #[must_use]
     pub fn to_toml(&self) -> String {
+        self.write_toml(&BTreeMap::new())
+    }
+
+    /// The configuration as a file, without the knobs that have their default.
+    #[must_use]
+    pub fn to_short_toml(&self) -> String {
+        let mut defaults = Self::default().values();
+        // These two have to be written where others are that need them.
+        defaults.remove("source.kind");
+        if self.source.build_by != BuildBy::Number {
+            defaults.remove("source.timed.front_end");
+        }
+        self.write_toml(&defaults)
+    }
+
+    /// Writes a file without knobs that have the value of `defaults`, and without tables that would be empty.
+    fn write_toml(&self, defaults: &BTreeMap<String, String>) -> String {
         let mut text = String::new();
         for (path, section) in self.every_table() {
+            let line = |knob: &Knob| {
+                let value = section.write(knob.key)?;
+                let is_default = defaults.get(&format!("{path}.{}", knob.key)) == Some(&value);
+                (!is_default).then(|| format!("{} = {value}\n", knob.key))
+            };
+            let lines: String = section.knobs().iter().filter_map(line).collect();
+            if lines.is_empty() && !defaults.is_empty() {
+                continue;
+            }
             if !text.is_empty() {
                 text.push('\n');
             }
             let header =
                 if path.starts_with(NODE_PATH) { "[[node]]".to_owned() } else { format!("[{path}]") };
-            text.push_str(&header);
-            text.push('\n');
-            for knob in section.knobs() {
-                if let Some(value) = section.write(knob.key) {
-                    text.push_str(&format!("{} = {value}\n", knob.key));
-                }
-            }
+            text.push_str(&format!("{header}\n{lines}"));
         }
         if !self.names.is_empty() {
             text.push_str(&format!("\n[{}]\n", tables::SOURCE_NAMES));
@@ -512,8 +532,10 @@ fn read_file(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
 pub fn fuzz_config(bytes: &[u8]) {
     match Config::from_bytes(bytes, ("fuzz.toml", Files::Refuse), |_| {}, Purpose::Run) {
         Ok(config) => {
-            let again = Config::parse(&config.to_toml(), "written.toml");
-            assert_eq!(again.as_ref(), Ok(&config), "what is written reads as the same");
+            for text in [config.to_toml(), config.to_short_toml()] {
+                let again = Config::parse(&text, "written.toml");
+                assert_eq!(again.as_ref(), Ok(&config), "what is written reads as the same");
+            }
         }
         Err(errors) => {
             let lines = bytes.iter().filter(|byte| **byte == b'\n').count() + 1;

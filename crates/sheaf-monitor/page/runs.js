@@ -63,7 +63,7 @@ function details(page, state) {
 }
 
 /** @param {State} state @param {RunRecord} record */
-function facts({ time_ms }, { created_ns, ended_ns, end, ledger, files, code, changed, directory, software }) {
+function facts({ time_ms }, { created_ns, ended_ns, end, ledger, files, code, changed, configuration, directory, software }) {
   const dead = Object.entries(ledger?.time.dead_ns ?? {});
   return html`<dl class="lines">
     ${line("began", clock(created_ns / 1e6, time_ms))}
@@ -79,6 +79,7 @@ function facts({ time_ms }, { created_ns, ended_ns, end, ledger, files, code, ch
     ${files.map(({ file, events, bytes }) => line("file", `${file}: ${count(events)} events, ${quantity(bytes, "B")}`))}
     ${code.map(({ table, path }) => line("code", `${table}: ${path}`))}
     ${Object.entries(changed ?? {}).map(([key, values]) => line("changed", `${key}: ${values.map((value) => value ?? "not set").join(" → ")}`))}
+    ${line("configuration", [configuration.name, configuration.id].filter(Boolean).join(" "))}
     ${line("directory", `${directory}, by ${software}`)}
   </dl>`;
 }

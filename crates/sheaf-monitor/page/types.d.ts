@@ -345,6 +345,8 @@ export interface RunRecord {
   } | null;
   files: { file: string; stream: string; events: number; bytes: number }[];
   code: { table: string; path: string }[];
+  /** Runs with the same id were made in the same way. */
+  configuration: { name: string | null; id: string };
   comments: { time_ns: number; author: string; text?: string; quality?: string }[];
   /** Settings that differ from those of the run before: their values then and now. */
   changed?: Record<string, (string | null)[]>;

@@ -7,6 +7,7 @@ use crate::drivers::{Connect, DriverMaker, Reports};
 use crate::leaving::Leaving;
 use crate::page::Page;
 use crate::plan::Plan;
+use crate::records::configuration_name;
 use crate::relay::{Relay, Subjects};
 use crate::run_directory::SharedManifest;
 use crate::summary::{ManagerSummary, NodeSummary, Summary};
@@ -267,8 +268,10 @@ fn manager(
     let created = clock.now();
     // Of a supervised run the parent writes the manifest: it knows when all files are closed.
     let directory = maker.directory.as_ref().filter(|_| !arguments.supervised);
-    let mut manifest =
-        directory.map(|path| SharedManifest::begin(path, &plan.config, created)).transpose()?;
+    let name = configuration_name(&arguments.config);
+    let mut manifest = directory
+        .map(|path| SharedManifest::begin(path, (&plan.config, name.clone()), created))
+        .transpose()?;
     let receiver = directory.and_then(|path| histograms::begin(&plan.config, path));
     let driver = maker.make(node.id, connect(plan, listener))?;
     let errors = {

@@ -3,8 +3,10 @@
 //! The directory of a run is its record: the manifest has its times, end, ledger, files, code and settings, and comments lie beside it. So
 //! nothing has to be kept in agreement with it, and a run that was copied to another place is known there.
 
+mod code;
 pub(crate) mod comments;
 mod compare;
+mod configuration;
 mod record;
 mod table;
 
@@ -14,6 +16,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use comments::{Comment, Quality};
 use compare::Comparison;
+pub(crate) use configuration::configuration_name;
 pub(crate) use record::Record;
 use record::State;
 use sheaf_store::run::{MANIFEST_NAME, RunLock, runs_in};
@@ -34,6 +37,8 @@ enum RunsCommand {
     Show(ShowArguments),
     /// Compare two runs: settings that differ, code that differs, and numbers side by side.
     Compare(CompareArguments),
+    /// Print the configuration of a run, for other runs.
+    Configuration(ConfigurationArguments),
     /// Add a comment to a run, or a judgement of its quality.
     Comment(CommentArguments),
 }
@@ -46,6 +51,9 @@ struct ListArguments {
     /// Only the last N runs.
     #[arg(long, value_name = "N")]
     last: Option<usize>,
+    /// Only runs with this configuration: its name, or its id.
+    #[arg(long, value_name = "NAME|ID")]
+    configuration: Option<String>,
     /// Print one JSON object on standard output.
     #[arg(long)]
     json: bool,
@@ -69,6 +77,18 @@ struct ShowArguments {
     /// Print one JSON object on standard output.
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Debug, Args)]
+struct ConfigurationArguments {
+    /// Run: its number or its directory.
+    #[arg(value_name = "RUN")]
+    run: String,
+    #[command(flatten)]
+    place: Place,
+    /// Leave out settings that have their default.
+    #[arg(long)]
+    short: bool,
 }
 
 #[derive(Debug, Args)]
@@ -109,6 +129,11 @@ pub(crate) fn command(arguments: &RunsArguments) -> anyhow::Result<Verdict> {
         RunsCommand::List(arguments) => list(arguments),
         RunsCommand::Show(arguments) => show(arguments),
         RunsCommand::Compare(arguments) => compare(arguments),
+        RunsCommand::Configuration(arguments) => {
+            let path = find(&arguments.run, &arguments.place)?;
+            print(&configuration::text(&path, arguments.short)?)?;
+            Ok(Verdict::Good)
+        }
         RunsCommand::Comment(arguments) => comment(arguments),
     }
 }
@@ -118,7 +143,14 @@ fn list(arguments: &ListArguments) -> anyhow::Result<Verdict> {
     if !directory.is_dir() {
         bail!("{} is not a directory; name the directory of runs (`run.output`)", directory.display());
     }
-    let (records, failed) = read_all(directory, arguments.last)?;
+    let wanted = arguments.configuration.as_deref();
+    // Of those with one configuration, the last may be far back.
+    let (mut records, failed) = read_all(directory, arguments.last.filter(|_| wanted.is_none()))?;
+    if let Some(wanted) = wanted {
+        records.retain(|record| record.configuration.is(wanted));
+        let surplus = arguments.last.map_or(0, |last| records.len().saturating_sub(last));
+        records.drain(..surplus);
+    }
     if arguments.json {
         print_json(&serde_json::json!({ "runs": records }))?;
     } else {

@@ -113,6 +113,15 @@ impl RunDirectory {
         self.manifest.histograms = histograms;
     }
 
+    /// Records the name of the configuration, if it has one.
+    pub(crate) fn note_configuration_name(&mut self, name: Option<String>) -> anyhow::Result<()> {
+        if name.is_some() {
+            self.manifest.configuration_name = name;
+            self.manifest.write(&self.path)?;
+        }
+        Ok(())
+    }
+
     /// Records the row of a sequence that the run belongs to, if it does.
     pub(crate) fn note_sequence(&mut self, sequence: Option<SequenceRecord>) -> anyhow::Result<()> {
         if sequence.is_some() {
@@ -226,13 +235,18 @@ pub(crate) struct SharedManifest {
 
 impl SharedManifest {
     /// Begins the run's manifest. Builders may have begun their files already.
-    pub(crate) fn begin(path: &Path, config: &Config, now: Timestamp) -> anyhow::Result<Self> {
+    pub(crate) fn begin(
+        path: &Path,
+        (config, name): (&Config, Option<String>),
+        now: Timestamp,
+    ) -> anyhow::Result<Self> {
         if path.join(MANIFEST_NAME).exists() {
             bail!("{} already has a run; choose another run.number or run.output", path.display());
         }
         fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))?;
         let lock = lock(path, false)?;
-        let manifest = Manifest::new(config.run.number, crate::SOFTWARE, now, &config.to_toml());
+        let mut manifest = Manifest::new(config.run.number, crate::SOFTWARE, now, &config.to_toml());
+        manifest.configuration_name = name;
         manifest.write(path)?;
         hdf5::check(config)?;
         let objects = objects::of(config)?;

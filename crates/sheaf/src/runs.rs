@@ -14,6 +14,7 @@ use crate::page::{Page, View};
 use crate::plan::Plan;
 use crate::processes::Places;
 use crate::records::comments::{self, Comment};
+use crate::records::configuration_name;
 use crate::remote::Hosts;
 use crate::run::{Outcome, in_process};
 use crate::run_directory::{OtherParts, RunDirectory, Scratch};
@@ -192,6 +193,8 @@ impl Runs<'_> {
         console::begin_run(run.0, log.as_deref().map(|log| (log, plan.config.log.max.0)));
         if let Some(directory) = &mut directory {
             self.comment(&directory.path)?;
+            directory
+                .note_configuration_name(self.arguments.config.as_deref().and_then(configuration_name))?;
             directory.note_sequence(self.arguments.control.sequence_record())?;
         }
         let path = directory.as_ref().map(|directory| directory.path.clone());

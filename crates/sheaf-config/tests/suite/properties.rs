@@ -194,9 +194,10 @@ proptest! {
     fn every_configuration_reads_as_it_was_written(config in config()) {
         prop_assert_eq!(config.validate().map_err(|errors| errors.to_string()), Ok(()));
         prop_assert!(config.nodes().is_ok());
-        let text = config.to_toml();
-        let again = Config::parse(&text, "written.toml").map_err(|errors| errors.to_string());
-        prop_assert_eq!(again, Ok(config), "{}", text);
+        for text in [config.to_toml(), config.to_short_toml()] {
+            let again = Config::parse(&text, "written.toml").map_err(|errors| errors.to_string());
+            prop_assert_eq!(again.as_ref(), Ok(&config), "{}", text);
+        }
     }
 
     #[test]

@@ -158,3 +158,15 @@ fn a_text_from_elsewhere_reads_no_files() {
     }
     assert!(Path::new(&place.path("map.csv")).exists());
 }
+
+#[test]
+fn a_short_file_has_what_other_settings_need() {
+    let front_end = "[source]\nkind = \"replay\"\nbuild_by = \"time\"\n[source.replay]\ndirectory = \"streams\"\n[source.timed]\nfront_end = \"vmm3a\"\n";
+    let kind = "[source]\nkind = \"emulated\"\n[source.replay]\ndirectory = \"streams\"\n";
+    for text in [front_end, kind] {
+        let config = Config::parse(text, "test.toml").unwrap();
+        let short = config.to_short_toml();
+        assert_eq!(Config::parse(&short, "short.toml"), Ok(config), "{short}");
+        assert!(short.len() < 200, "{short}");
+    }
+}

@@ -202,6 +202,14 @@ fn records() -> Schemas {
         ("bytes", count(), "Its size"),
         ("crc32c", text(), "Its CRC-32C, in hexadecimal digits"),
     ]);
+    let configuration = object(&[
+        ("name", nullable(&text()), "Name of its file, without the extension"),
+        (
+            "id",
+            text(),
+            "Checksum of its settings and code, in hexadecimal digits: runs with the same id were made in the same way",
+        ),
+    ]);
     let comment = object(&[
         ("time_ns", count(), "When it was written, in nanoseconds since 1970"),
         ("author", text(), "Who wrote it"),
@@ -226,6 +234,7 @@ fn records() -> Schemas {
         ("directory", text(), "Its directory"),
         ("state", one_of(&["in_progress", "good", "not_good", "not_closed"]), "State of the record"),
         ("software", text(), "Program and version that took it"),
+        ("configuration", configuration, "Configuration that it was made with"),
         ("created_ns", count(), "When it began, in nanoseconds since 1970"),
         ("ended_ns", nullable(&count()), "When it ended"),
         ("end", nullable(&end), "How it ended"),

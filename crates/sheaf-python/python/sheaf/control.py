@@ -300,6 +300,8 @@ class RunRecord(_Record):
     #: "in_progress", "good", "not_good" or "not_closed".
     state: str
     software: str
+    #: "name" of the file, and "id": runs with the same id were made in the same way.
+    configuration: dict[str, str | None]
     #: Nanoseconds since 1970.
     created_ns: int
     ended_ns: int | None

@@ -56,6 +56,9 @@ pub struct Manifest {
     pub ledger: serde_json::Value,
     /// The text of the configuration that made the run.
     pub configuration: String,
+    /// The name of that configuration: that of its file, without the extension.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration_name: Option<String>,
     /// The hosts on which parts of the run are, if it is spread over several. The first is that of the ledger.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostRecord>,
@@ -254,6 +257,7 @@ impl Manifest {
             removed_objects: Vec::new(),
             ledger: serde_json::Value::Null,
             configuration: configuration.to_owned(),
+            configuration_name: None,
             hosts: Vec::new(),
             part: None,
             code: Vec::new(),

@@ -1,6 +1,7 @@
 //! Two runs side by side.
 
-use super::record::{Code, Record};
+use super::code::Code;
+use super::record::Record;
 use crate::histograms;
 use serde::Serialize;
 use sheaf_histogram::{Histogram, HistogramComparison, HistogramRecord, compare};

@@ -1,6 +1,8 @@
 //! The record of a run.
 
+use super::code::Code;
 use super::comments::{self, Comment};
+use super::configuration::ConfigurationId;
 use crate::histograms;
 use crate::summary::LedgerSummary;
 use anyhow::Context as _;
@@ -46,6 +48,7 @@ pub(crate) struct Record {
     pub(crate) directory: PathBuf,
     pub(crate) state: State,
     pub(crate) software: String,
+    pub(crate) configuration: ConfigurationId,
     /// Nanoseconds since 1970.
     pub(crate) created_ns: u64,
     pub(crate) ended_ns: Option<u64>,
@@ -78,16 +81,6 @@ pub(crate) struct FileRecord {
     pub(crate) bytes: u64,
 }
 
-/// A library or script of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Code {
-    pub(crate) table: String,
-    pub(crate) path: PathBuf,
-    pub(crate) bytes: u64,
-    /// CRC-32C, in hexadecimal digits.
-    pub(crate) crc32c: String,
-}
-
 impl Record {
     /// Reads the record of the run in a directory.
     pub(super) fn read(directory: &Path) -> anyhow::Result<Self> {
@@ -112,23 +105,27 @@ impl Record {
             (Some(_), _, None, Some(ledger)) if ledger.balanced && lost(ledger) == 0 => State::Good,
             (Some(_), _, None, _) => State::NotGood,
         };
-        let settings = Config::parse(&manifest.configuration, "configuration").map(|config| config.values());
+        let config = Config::parse(&manifest.configuration, "configuration").ok();
+        let code: Vec<_> = manifest.code.into_iter().map(Code::of).collect();
+        let text = &manifest.configuration;
+        let configuration = ConfigurationId::of(manifest.configuration_name, config.as_ref(), text, &code);
         Ok(Self {
             run: manifest.run.0,
             directory: directory.to_owned(),
             state,
             software: manifest.software,
+            configuration,
             created_ns: manifest.created.0,
             ended_ns: manifest.ended.map(|ended| ended.0),
             end: manifest.end,
             ledger,
             files: manifest.files.iter().map(FileRecord::of).collect(),
-            code: manifest.code.into_iter().map(Code::of).collect(),
+            code,
             comments: comments::read(directory)?,
             histograms: Vec::new(),
             sequence: manifest.sequence,
             hooks: manifest.hooks,
-            settings: settings.unwrap_or_else(|_| unparsed(&manifest.configuration)),
+            settings: config.map_or_else(|| unparsed(text), |config| config.values()),
         })
     }
 
@@ -198,17 +195,6 @@ impl FileRecord {
             stream: file.stream.to_string(),
             events: file.events,
             bytes: file.bytes,
-        }
-    }
-}
-
-impl Code {
-    fn of(record: sheaf_store::run::CodeRecord) -> Self {
-        Self {
-            table: record.table,
-            path: record.path,
-            bytes: record.bytes,
-            crc32c: format!("{:08x}", record.crc32c),
         }
     }
 }

@@ -17,8 +17,11 @@ pub(super) fn list(records: &[Record]) -> String {
     let width = rows.iter().map(|row| row.chars().count() + 2).filter(|width| *width > 2).max();
     let width = width.map_or(0, |width| width.max("sequence  ".len()));
     let head = if width > 0 { "sequence" } else { "" };
+    let configurations: Vec<_> = records.iter().map(|record| record.configuration.shown()).collect();
+    let of_configuration = configurations.iter().map(|shown| shown.chars().count() + 2).max();
+    let of_configuration = of_configuration.unwrap_or(0).max("configuration  ".len());
     let mut text = format!(
-        "{:>7}  {:<20}  {:>9}  {:>13}  {:>13}  {:>9}  {:>6}  {:>9}  {:<11}  {:<14}  {head:<width$}{}\n",
+        "{:>7}  {:<20}  {:>9}  {:>13}  {:>13}  {:>9}  {:>6}  {:>9}  {:<11}  {:<14}  {:<of_configuration$}{head:<width$}{}\n",
         "run",
         "began (UTC)",
         "seconds",
@@ -29,9 +32,10 @@ pub(super) fn list(records: &[Record]) -> String {
         "size",
         "state",
         "end",
+        "configuration",
         "quality"
     );
-    for (record, row) in records.iter().zip(&rows) {
+    for ((record, row), configuration) in records.iter().zip(&rows).zip(&configurations) {
         let ledger = record.ledger.as_ref();
         let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), count);
         let dead =
@@ -41,7 +45,7 @@ pub(super) fn list(records: &[Record]) -> String {
         let comment = record.comments.iter().rev().find(|comment| !comment.text.is_empty());
         let comment = comment.map_or_else(String::new, |comment| shortened(&comment.text));
         let line = format!(
-            "{:>7}  {:<20}  {:>9}  {:>13}  {:>13}  {:>9}  {:>6}  {:>9}  {:<11}  {:<14}  {row:<width$}{quality} {comment}",
+            "{:>7}  {:<20}  {:>9}  {:>13}  {:>13}  {:>9}  {:>6}  {:>9}  {:<11}  {:<14}  {configuration:<of_configuration$}{row:<width$}{quality} {comment}",
             record.run,
             utc(record.created_ns),
             seconds(record).map_or_else(|| "-".to_owned(), |time| format!("{time:.1}")),
@@ -88,6 +92,7 @@ pub(super) fn record(record: &Record) -> String {
     }
     line("directory", &record.directory.display().to_string());
     line("software", &record.software);
+    line("configuration", &record.configuration.shown());
     if let Some(ledger) = &record.ledger {
         line(
             "triggers",
@@ -161,7 +166,7 @@ pub(super) fn comparison(comparison: &Comparison) -> String {
         let _ = writeln!(text, "  {key:<32}{}  ->  {}", value(one), value(other));
     }
     for (table, [one, other]) in &comparison.code {
-        let shown = |code: &Option<super::record::Code>| {
+        let shown = |code: &Option<super::code::Code>| {
             code.as_ref().map_or_else(
                 || "none".to_owned(),
                 |code| format!("{} ({})", code.path.display(), code.crc32c),

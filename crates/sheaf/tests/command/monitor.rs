@@ -271,7 +271,7 @@ fn a_frozen_node_raises_an_alarm_with_its_name() {
 #[test]
 fn addresses_that_other_hosts_reach_are_refused_before_the_run() {
     let scratch = ScratchDirectory::new();
-    scratch.sheaf("run --page=0.0.0.0:0").exits(1).says(&["loopback", "ssh -L"]);
+    scratch.sheaf("run --page=0.0.0.0:0").exits(1).says(&["loopback", "monitor.remote"]);
     assert!(!scratch.join("runs").exists());
 }
 

@@ -102,3 +102,43 @@ fn runs_that_are_not_there_or_broken_are_named() {
     let ended = scratch.sheaf("runs list").exits(1).says(&["run000002", "1 of 2 runs could not be read"]);
     assert!(ended.stdout.contains("events"), "the other run is listed: {}", ended.stdout);
 }
+
+#[test]
+fn runs_that_were_made_in_the_same_way_have_the_same_id_and_can_be_made_again() {
+    let place = ScratchDirectory::new();
+    place.file("physics.toml", "[run]\nduration_s = 0\n[readout]\ncount = 2\n[source.names]\n1 = \"ecal\"\n");
+    place.sheaf("run physics.toml --events 20").exits(0);
+    place.sheaf("run physics.toml --events 10").exits(0);
+    place.sheaf("run physics.toml --events 10 --builders 3").exits(0);
+    let configurations = |arguments: &str| -> Vec<(u64, Value, String)> {
+        let listed = place.sheaf(&format!("runs list --json {arguments}")).exits(0).json();
+        let of = |run: &Value| {
+            let id = run["configuration"]["id"].as_str().unwrap().to_owned();
+            (run["run"].as_u64().unwrap(), run["configuration"]["name"].clone(), id)
+        };
+        listed["runs"].as_array().unwrap().iter().map(of).collect()
+    };
+    let runs = configurations("");
+    assert!(runs.iter().all(|(_, name, _)| name == "physics"), "{runs:?}");
+    let id = &runs[0].2;
+    assert!(*id == runs[1].2 && *id != runs[2].2, "{runs:?}");
+    assert_eq!(configurations(&format!("--configuration {id}")), runs[..2]);
+    assert_eq!(configurations("--configuration physics --last 1"), runs[2..]);
+    assert_eq!(configurations("--configuration cosmics"), []);
+    place.sheaf("runs show 1").exits(0).prints(&[&format!("physics {id}")]);
+
+    for flags in ["", "--short"] {
+        let text = place.sheaf(&format!("runs configuration 1 {flags}")).exits(0).stdout;
+        assert!(text.starts_with("# Configuration of run 1 (physics), sheaf "), "{text}");
+        assert_eq!(text.contains("mean_bytes"), flags.is_empty(), "{text}");
+        place.file("again.toml", &text);
+        place.sheaf("run again.toml --events 10").exits(0);
+        let last = configurations("--last 1").remove(0);
+        assert_eq!(
+            (&last.1, &last.2),
+            (&Value::from("again"), id),
+            "it has the next number, and the same id"
+        );
+    }
+    place.sheaf("runs configuration 9").exits(1).says(&["there is no run 9"]);
+}

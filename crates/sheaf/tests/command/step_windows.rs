@@ -11,12 +11,15 @@ use std::collections::BTreeMap;
 /// third, and the window of the fourth is invalid.
 const AROUND_HITS: &str = r#"
 #include <sheaf.h>
+#include <stdlib.h>
 #include <string.h>
 
+/* One for each builder unit: those of one process judge at the same time. */
 typedef struct { SheafWindow windows[SHEAF_STEP_MAX_WINDOWS]; } Around;
-static Around around;
 
-static void *create(const SheafFilterSetup *setup) { (void)setup; return &around; }
+static void *create(const SheafFilterSetup *setup) { (void)setup; return calloc(1, sizeof(Around)); }
+
+static void destroy(void *self) { free(self); }
 
 static int32_t judge(void *self, const SheafEvent *part, SheafStepVerdict *verdict) {
     Around *it = self;
@@ -50,7 +53,7 @@ static int32_t judge(void *self, const SheafEvent *part, SheafStepVerdict *verdi
 }
 
 const SheafStepTable *sheaf_step_filter(void) {
-    static const SheafStepTable table = {SHEAF_FILTER_ABI, sizeof table, create, judge, NULL};
+    static const SheafStepTable table = {SHEAF_FILTER_ABI, sizeof table, create, judge, destroy};
     return &table;
 }
 "#;

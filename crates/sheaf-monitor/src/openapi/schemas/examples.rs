@@ -75,7 +75,7 @@ pub(in crate::openapi) fn node() -> Value {
 pub(in crate::openapi) fn run() -> Value {
     let begin_ns = TIME_MS * 1_000_000;
     json!({
-        "run": 7, "directory": "runs/run000007", "state": "good", "software": "sheaf 0.1.0",
+        "run": 7, "directory": "runs/run000007", "state": "good", "software": "sheaf 0.1.0", "configuration": { "name": "physics", "id": "5c01a3e2" },
         "created_ns": begin_ns, "ended_ns": begin_ns + 5_000_000_000,
         "end": { "reason": "events", "good": true, "lost": 0 },
         "ledger": {
