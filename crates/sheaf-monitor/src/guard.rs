@@ -34,6 +34,16 @@ pub(crate) struct Remote {
     pub(crate) cookie: Arc<str>,
 }
 
+impl Door {
+    /// Returns whether a client may still look, whose requests had these credentials.
+    pub(crate) fn admits(&self, credentials: &Credentials) -> bool {
+        match self {
+            Self::Local => true,
+            Self::Remote(remote) => remote.access.admit(credentials).is_ok(),
+        }
+    }
+}
+
 impl Remote {
     pub(crate) fn new(access: Arc<dyn Access>, port: u16) -> Self {
         Self { access, cookie: format!("sheaf-{port}").into() }

@@ -2,6 +2,7 @@
 
 use crate::assets::{self, Asset};
 use crate::columns::Columns;
+use crate::credentials::Credentials;
 use crate::guard::Door;
 use crate::routes::{self, Route};
 use crate::serving::Server;
@@ -121,10 +122,11 @@ async fn state(State(server): State<Server>) -> Response {
 }
 
 /// Sends the newest state again and again, as server-sent events. A client that reads slowly misses states; it does not get old ones.
-async fn state_stream(State(server): State<Server>) -> Response {
-    let mut ticks = server.ticks;
+async fn state_stream(State(server): State<Server>, headers: HeaderMap) -> Response {
+    let Server { mut ticks, door, .. } = server;
     ticks.mark_changed();
-    let states = stream::unfold((ticks, true), |(mut ticks, is_first)| async move {
+    let begin = (ticks, (door, Credentials::of(&headers)), true);
+    let states = stream::unfold(begin, |(mut ticks, (door, credentials), is_first)| async move {
         if !is_first {
             tokio::time::sleep(STATE_PAUSE).await;
         }
@@ -132,8 +134,12 @@ async fn state_stream(State(server): State<Server>) -> Response {
         if let Ok(Err(_)) = timeout(HEARTBEAT, ticks.changed()).await {
             return None;
         }
+        // A token may end while a page is open.
+        if !door.admits(&credentials) {
+            return None;
+        }
         let event = ticks.borrow_and_update().event.clone();
-        Some((Ok::<_, Infallible>(event), (ticks, false)))
+        Some((Ok::<_, Infallible>(event), (ticks, (door, credentials), false)))
     });
     ([(header::CONTENT_TYPE, EVENTS)], Body::from_stream(states)).into_response()
 }

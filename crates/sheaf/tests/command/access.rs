@@ -4,12 +4,17 @@ use crate::child::{ScratchDirectory, wait_until};
 use crate::nodes::free_ports;
 use crate::serve::{Controller, SYSTEM};
 use serde_json::Value;
+use std::io::Read as _;
 use std::net::TcpStream;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 use ureq::Agent;
 use ureq::http::Request;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+/// Longest time of a request, also of one on a busy machine.
+const WATCHDOG: Duration = Duration::from_secs(300);
 
 /// Makes a certificate with the command of `docs/operating/access.md`. Returns false if there is no `openssl`.
 fn make_certificate(place: &ScratchDirectory) -> bool {
@@ -24,6 +29,14 @@ fn make_certificate(place: &ScratchDirectory) -> bool {
     let made = Command::new("sh").args(["-c", &command]).current_dir(place.path()).output().unwrap();
     assert!(made.status.success(), "{command}: {}", String::from_utf8_lossy(&made.stderr));
     true
+}
+
+/// Makes a client that trusts a certificate.
+fn agent(pem: &[u8]) -> Agent {
+    let roots = RootCerts::Specific(Arc::new(vec![Certificate::from_pem(pem).unwrap()]));
+    let trust = TlsConfig::builder().root_certs(roots).build();
+    let config = Agent::config_builder().http_status_as_error(false).proxy(None).tls_config(trust);
+    config.timeout_global(Some(WATCHDOG)).build().new_agent()
 }
 
 fn configuration(port: u16) -> String {
@@ -72,14 +85,7 @@ impl Reached {
 
     /// Returns status, cookie and text of an answer.
     fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> (u16, String, String) {
-        let pem = std::fs::read(self.place().join("page.pem")).unwrap();
-        let roots = RootCerts::Specific(Arc::new(vec![Certificate::from_pem(&pem).unwrap()]));
-        let agent = Agent::config_builder()
-            .http_status_as_error(false)
-            .proxy(None)
-            .tls_config(TlsConfig::builder().root_certs(roots).build())
-            .build()
-            .new_agent();
+        let agent = agent(&std::fs::read(self.place().join("page.pem")).unwrap());
         let request = Request::builder().method(method).uri(format!("https://localhost:{}{path}", self.port));
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         let mut answer = agent.run(request.body(()).unwrap()).unwrap();
@@ -169,6 +175,16 @@ fn a_browser_exchanges_its_token_for_a_cookie() {
     assert_eq!(lock(&[("Cookie", pair)]), 401);
     assert_eq!(lock(&[("Cookie", pair), ("Origin", "https://evil.example")]), 403);
     assert_eq!(lock(&[("Cookie", pair), ("Origin", &origin)]), 200);
+    // The stream of a page that is open ends with its token.
+    let pem = std::fs::read(reached.place().join("page.pem")).unwrap();
+    let request = Request::builder().uri(format!("{origin}/api/v1/stream")).header("Authorization", &bearer);
+    let mut answer = agent(&pem).run(request.body(()).unwrap()).unwrap();
+    let mut states = answer.body_mut().as_reader();
+    let mut first = [0; 12];
+    states.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"event: state");
+    reached.place().sheaf("token remove otto").exits(0);
+    states.read_to_end(&mut Vec::new()).unwrap();
     let (status, cookie, _) = reached.ask("DELETE", "/api/v1/session", &[]);
     assert!(status == 204 && cookie.ends_with("Max-Age=0"), "{cookie}");
 }
