@@ -92,7 +92,8 @@ export class Store {
   async askWhy() {
     try {
       const response = await fetch(this.options.url.replace(/stream$/, "state"), { signal: AbortSignal.timeout(SILENCE_MS), cache: "no-store" });
-      this.locked = response.status === 401;
+      // Too many wrong tokens (429): perhaps those of a page that was left open.
+      this.locked = response.status === 401 || response.status === 429;
       this.guarded ||= this.locked;
       await response.body?.cancel();
     } catch {

@@ -48,6 +48,14 @@ impl Remote {
     pub(crate) fn new(access: Arc<dyn Access>, port: u16) -> Self {
         Self { access, cookie: format!("sheaf-{port}").into() }
     }
+
+    /// Returns the header that has a browser keep the cookie of a token, or forget it. There is none for a token that is not one.
+    pub(crate) fn set_cookie(&self, token: Option<&str>) -> Option<HeaderValue> {
+        let (value, rest) = token.map_or(("", "; Max-Age=0"), |token| (token, ""));
+        let is_token = value.bytes().all(|byte| byte.is_ascii_graphic() && !b"\",;\\".contains(&byte));
+        let cookie = format!("{}={value}; Path=/; Secure; HttpOnly; SameSite=Strict{rest}", self.cookie);
+        HeaderValue::from_str(&cookie).ok().filter(|_| is_token)
+    }
 }
 
 /// Headers of every answer. The page loads nothing from elsewhere, is in no frame, and runs no script that is not its own.
@@ -97,10 +105,14 @@ fn refuse_remotely(remote: &Remote, request: &mut Request) -> Option<Response> {
     if is_for_everybody(request.method(), request.uri().path()) {
         return None;
     }
-    take_cookie(remote, request);
+    let has_session = take_cookie(remote, request);
     let refusal = remote.access.admit(&Credentials::of(request.headers())).err()?;
     let mut response = refusal.into_response();
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    // A page that is open goes on asking. Without the cookie, that is not taken for guessing.
+    if has_session && let Some(cookie) = remote.set_cookie(None) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
     // A stranger keeps no connection.
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     Some(response)
@@ -113,16 +125,18 @@ fn is_for_everybody(method: &Method, path: &str) -> bool {
 }
 
 /// Makes the cookie of a session the token of a request that has none. If it changes something, it must be known to come from a page of this
-/// server: browsers send cookies for pages of others, too.
-fn take_cookie(remote: &Remote, request: &mut Request) {
+/// server: browsers send cookies for pages of others, too. Returns whether it has done so.
+fn take_cookie(remote: &Remote, request: &mut Request) -> bool {
     let is_safe = request.method().is_safe() || request.headers().contains_key(header::ORIGIN);
     if !is_safe || request.headers().contains_key(header::AUTHORIZATION) {
-        return;
+        return false;
     }
-    let token = cookie(request.headers(), &remote.cookie).map(|token| format!("Bearer {token}"));
-    if let Some(Ok(value)) = token.map(|token| HeaderValue::from_str(&token)) {
+    let token = cookie(request.headers(), &remote.cookie).filter(|token| !token.is_empty());
+    let value = token.and_then(|token| HeaderValue::from_str(&format!("Bearer {token}")).ok());
+    value.is_some_and(|value| {
         request.headers_mut().insert(header::AUTHORIZATION, value);
-    }
+        true
+    })
 }
 
 /// Returns whether a request that changes something comes from no page, or from a page of this server.

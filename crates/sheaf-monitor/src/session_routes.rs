@@ -7,7 +7,7 @@ use crate::guard::{Door, SESSION};
 use crate::routes::Route;
 use crate::serving::Server;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 /// Returns the requests for sessions.
@@ -19,11 +19,7 @@ pub(crate) fn routes() -> Vec<Route> {
 async fn begin(State(server): State<Server>, headers: HeaderMap) -> Response {
     let Credentials { token, user } = Credentials::of(&headers);
     // The token of a proxy is not for the people behind it.
-    let token = token.filter(|_| user.is_none());
-    // What a browser would not send back as it is is no token.
-    let is_token =
-        |token: &String| token.bytes().all(|byte| byte.is_ascii_graphic() && !b"\",;\\".contains(&byte));
-    with_cookie(&server.door, token.filter(is_token).as_deref())
+    with_cookie(&server.door, token.filter(|_| user.is_none()).as_deref())
 }
 
 async fn end(State(server): State<Server>) -> Response {
@@ -33,10 +29,9 @@ async fn end(State(server): State<Server>) -> Response {
 /// Sets the cookie, or has the browser forget it.
 fn with_cookie(door: &Door, token: Option<&str>) -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
-    let Door::Remote(remote) = door else { return response };
-    let (value, rest) = token.map_or(("", "; Max-Age=0"), |token| (token, ""));
-    let cookie = format!("{}={value}; Path=/; Secure; HttpOnly; SameSite=Strict{rest}", remote.cookie);
-    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+    if let Door::Remote(remote) = door
+        && let Some(cookie) = remote.set_cookie(token)
+    {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     response

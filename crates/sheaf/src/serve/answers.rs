@@ -11,6 +11,7 @@ use sheaf_control::request::RunSettings;
 use sheaf_control::{Command, Operator, Refusal, RefusalCode, Request, Role, SilenceRequest};
 use sheaf_monitor::alarms::CODES;
 use sheaf_monitor::control::{Answer, Asked, Call};
+use sheaf_telemetry::log_as;
 use sheaf_wire::{Nanos, SourceId};
 use std::str::FromStr as _;
 
@@ -152,6 +153,7 @@ fn refuse_role(operator: &Operator, call: &Call) -> Option<Answer> {
     (*role < needed).then(|| {
         let (role, needed) = (role.name(), needed.name());
         let text = format!("{name} has the role {role}, and this needs {needed}");
+        log_as!(CONTROL_NEWS; "a request is refused: {text}");
         let remedy = format!("ask somebody with the role {needed}, or for a token with `--role {needed}`");
         Answer::error(403, "role", &text, &remedy)
     })

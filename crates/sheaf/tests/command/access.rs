@@ -185,6 +185,8 @@ fn a_browser_exchanges_its_token_for_a_cookie() {
     assert_eq!(&first, b"event: state");
     reached.place().sheaf("token remove otto").exits(0);
     states.read_to_end(&mut Vec::new()).unwrap();
+    let (status, cookie, _) = reached.ask("GET", "/metrics", &[("Cookie", pair)]);
+    assert!(status == 401 && cookie.ends_with("Max-Age=0"), "the browser forgets it: {cookie}");
     let (status, cookie, _) = reached.ask("DELETE", "/api/v1/session", &[]);
     assert!(status == 204 && cookie.ends_with("Max-Age=0"), "{cookie}");
 }
