@@ -17,8 +17,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from sheaf import control
+from sheaf import control, monitor
 from sheaf.control import CommandFailed, CommandRefused, Controller, ControlError, NoControllerError
+from sheaf.monitor import MonitorError
 
 COMMAND = os.environ.get("SHEAF_COMMAND", "")
 PATIENCE = 60.0
@@ -306,8 +307,17 @@ def test_a_program_on_another_host_has_a_token_and_knows_the_certificate(tmp_pat
         with pytest.raises(CommandRefused, match="vera has the role viewer, and this needs operator"):
             viewer.start()
         operator = Controller(url=f"{url}/#token={serve.token('otto')}", certificate=certificate, patience_s=PATIENCE)
-        operator.start(events=10)
+        operator.start()
+        with monitor.connect(url, token=serve.token("mona"), certificate=certificate, wait=PATIENCE) as publisher:
+            publisher.histogram("charge", bins=4, range=(0, 4)).fill([1, 2, 2])
+        with pytest.raises(MonitorError, match="not trusted.*certificate"):
+            monitor.connect(url, token="wrong", wait=PATIENCE)
+        with pytest.raises(MonitorError, match="use https://"):
+            monitor.connect("http://daq.example.org:7443", token="secret", wait=PATIENCE)
+        operator.stop()
         assert operator.wait_for_end(PATIENCE).good
+        published = json.loads((tmp_path / "runs/run000001/histograms.json").read_text())
+        assert [one["histogram"]["name"] for one in published["histograms"]] == ["charge"]
         with pytest.raises(CommandRefused, match="the token is not known"):
             Controller(url=url, token="wrong", certificate=certificate).status()
         with pytest.raises(NoControllerError, match="not trusted.*certificate"):

@@ -8,6 +8,7 @@ use sheaf_control::link::Launch;
 use sheaf_store::write_whole;
 use sheaf_telemetry::log_as;
 use std::fs::{self, DirBuilder, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -38,7 +39,11 @@ impl ControlDirectory {
             let make = || {
                 // Others may look at the runs beside it.
                 path.parent().map_or(Ok(()), fs::create_dir_all)?;
-                DirBuilder::new().mode(0o700).create(path)
+                match DirBuilder::new().mode(0o700).create(path) {
+                    // Another command has made it in this moment.
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+                    made => made,
+                }
             };
             make().with_context(|| {
                 format!("cannot create the directory of the controller, {}", path.display())
@@ -80,6 +85,17 @@ impl ControlDirectory {
 
     pub(crate) fn journal(&self) -> PathBuf {
         self.path.join("journal.jsonl")
+    }
+
+    /// Waits until no other process changes the list of people, and keeps others from it until the file is dropped.
+    pub(crate) fn lock_tokens(&self) -> anyhow::Result<File> {
+        let path = self.path.join("tokens.lock");
+        let lock = || {
+            let file = File::options().write(true).create(true).truncate(false).open(&path)?;
+            flock(&file, FlockOperation::LockExclusive)?;
+            Ok::<_, std::io::Error>(file)
+        };
+        lock().with_context(|| format!("cannot lock {}", path.display()))
     }
 
     pub(crate) fn tokens(&self) -> PathBuf {

@@ -167,12 +167,10 @@ mod tests {
             gate.identify(&credentials).map(|operator| operator.name).map_err(|answer| answer.status)
         };
         assert_eq!(status("abc"), Err(401));
-        let mut people = People::default();
-        let token = people.add("alice", (Role::Viewer, Means::Token), None).unwrap().unwrap();
-        people.write(&directory).unwrap();
+        let add = |people: &mut People| people.add("alice", (Role::Viewer, Means::Token), None);
+        let token = People::change(&directory, add).unwrap().unwrap();
         assert_eq!(status(&token).as_deref(), Ok("alice"));
-        people.remove("alice");
-        people.write(&directory).unwrap();
+        assert!(People::change(&directory, |people| Ok(people.remove("alice"))).unwrap());
         assert_eq!(status(&token), Err(401));
         std::fs::write(directory.tokens(), "no JSON").unwrap();
         assert_eq!(status(&token), Err(503));

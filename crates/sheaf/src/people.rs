@@ -61,7 +61,19 @@ impl People {
         }
     }
 
-    pub(crate) fn write(&self, directory: &ControlDirectory) -> anyhow::Result<()> {
+    /// Changes the file, while no other process does.
+    pub(crate) fn change<T>(
+        directory: &ControlDirectory,
+        change: impl FnOnce(&mut Self) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let _lock = directory.lock_tokens()?;
+        let mut people = Self::read(directory)?;
+        let result = change(&mut people)?;
+        people.write(directory)?;
+        Ok(result)
+    }
+
+    fn write(&self, directory: &ControlDirectory) -> anyhow::Result<()> {
         ControlDirectory::write(&directory.tokens(), &serde_json::to_vec_pretty(self)?)
     }
 
@@ -141,23 +153,23 @@ fn is_name(name: &str) -> bool {
 /// Returns the token of the user who starts the controller, and makes one where there is none. An admin: the user could write the file.
 pub(crate) fn own_token(directory: &ControlDirectory) -> anyhow::Result<String> {
     let path = directory.own_token();
-    let mut people = People::read(directory)?;
     if let Ok(token) = fs::read_to_string(&path)
-        && people.find(token.trim(), None).is_ok()
+        && People::read(directory)?.find(token.trim(), None).is_ok()
     {
         return Ok(token.trim().to_owned());
     }
-    let name = user();
-    people.remove(&name);
-    let token = people.add(&name, (Role::Admin, Means::Token), None)?.context("the owner has a token")?;
-    let write = || {
-        let _ = fs::remove_file(&path);
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        writeln!(file, "{token}")
-    };
-    write().with_context(|| format!("cannot write {}", path.display()))?;
-    people.write(directory)?;
-    Ok(token)
+    People::change(directory, |people| {
+        let name = user();
+        people.remove(&name);
+        let token = people.add(&name, (Role::Admin, Means::Token), None)?.context("the owner has a token")?;
+        let write = || {
+            let _ = fs::remove_file(&path);
+            let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+            writeln!(file, "{token}")
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(token)
+    })
 }
 
 /// Returns the name of the user of this process.
@@ -213,5 +225,24 @@ mod tests {
         assert_eq!(fs::metadata(directory.own_token()).unwrap().permissions().mode() & 0o077, 0);
         let operator = People::read(&directory).unwrap().find(&token, None).unwrap();
         assert_eq!(operator.role, Role::Admin);
+    }
+
+    #[test]
+    fn people_who_are_added_at_the_same_time_are_all_known() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = ControlDirectory::new(&place.path().join("control"));
+        std::thread::scope(|scope| {
+            for name in 0..20 {
+                let directory = &directory;
+                scope.spawn(move || {
+                    directory.create().unwrap();
+                    let add = |people: &mut People| {
+                        people.add(&name.to_string(), (Role::Viewer, Means::Token), None)
+                    };
+                    People::change(directory, add).unwrap();
+                });
+            }
+        });
+        assert_eq!(People::read(&directory).unwrap().people.len(), 20);
     }
 }

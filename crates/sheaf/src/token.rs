@@ -77,16 +77,16 @@ pub(crate) fn command(arguments: &TokenArguments) -> anyhow::Result<Verdict> {
     match &arguments.command {
         TokenCommand::Add(arguments) => {
             directory.create()?;
-            let mut people = People::read(&directory)?;
             let lasts = arguments.days.map(|days| Duration::from_secs(u64::from(days) * SECONDS_PER_DAY));
-            let token = people.add(&arguments.name, arguments.rights(), lasts)?;
-            people.write(&directory)?;
+            let add = |people: &mut People| people.add(&arguments.name, arguments.rights(), lasts);
+            let token = People::change(&directory, add)?;
             if let Some(token) = token {
                 print(&format!("{token}\n"))?;
             }
         }
         TokenCommand::List => {
-            for person in people_of(&directory)?.people {
+            check_exists(&directory)?;
+            for person in People::read(&directory)?.people {
                 let ends = person.expires_ms.map_or_else(
                     || "does not end".to_owned(),
                     |expires_ms| {
@@ -107,17 +107,17 @@ pub(crate) fn command(arguments: &TokenArguments) -> anyhow::Result<Verdict> {
             }
         }
         TokenCommand::Remove(RemoveArguments { name }) => {
-            let mut people = people_of(&directory)?;
-            if !people.remove(name) {
-                bail!("{name} is not known; `sheaf token list` lists who is");
-            }
-            people.write(&directory)?;
+            check_exists(&directory)?;
+            People::change(&directory, |people| match people.remove(name) {
+                true => Ok(()),
+                false => bail!("{name} is not known; `sheaf token list` lists who is"),
+            })?;
         }
     }
     Ok(Verdict::Good)
 }
 
-fn people_of(directory: &ControlDirectory) -> anyhow::Result<People> {
+fn check_exists(directory: &ControlDirectory) -> anyhow::Result<()> {
     if !directory.path().is_dir() {
         bail!(
             "{} does not exist; name the directory of a controller with --directory (`{}` below `run.output`)",
@@ -125,7 +125,7 @@ fn people_of(directory: &ControlDirectory) -> anyhow::Result<People> {
             control_directory::NAME
         );
     }
-    People::read(directory)
+    Ok(())
 }
 
 /// Default of `--directory` where a configuration says where runs are.

@@ -800,11 +800,10 @@ def _launch(status: Status) -> int | None:
 def _keeps_secrets(url: str) -> bool:
     """Returns whether nobody can read what is sent to an address: because it is encrypted, or stays on this host."""
     parts = urllib.parse.urlsplit(url)
-    host = parts.hostname or ""
     try:
-        is_here = ipaddress.ip_address(host).is_loopback
+        is_here = ipaddress.ip_address(parts.hostname or "").is_loopback
     except ValueError:
-        is_here = host == "localhost"
+        is_here = parts.hostname == "localhost"
     return parts.scheme == "https" or is_here
 
 

@@ -19,12 +19,14 @@ from __future__ import annotations
 
 import atexit
 import http.client
+import ipaddress
 import json
 import math
 import os
 import re
 import secrets
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -468,15 +470,14 @@ class Monitor:
 class _Run:
     """Where publications go: a socket in the directory of a run, or a page."""
 
-    def __init__(self, path: Path | None, address: str, token: str | None) -> None:
-        self._path, self._address, self._token = path, address, token
+    def __init__(
+        self, path: Path | None, address: str, token: str | None, trusted: ssl.SSLContext | None = None
+    ) -> None:
+        self._path, self._address, self._token, self._trusted = path, address, token, trusted
 
     def put(self, publisher: str, publication: dict[str, Any]) -> dict[str, Any]:
-        headers = {"Content-Type": "application/json"}
-        if self._token is not None:
-            headers["Authorization"] = f"Bearer {self._token}"
         body = json.dumps(publication, allow_nan=False).encode()
-        status, answer = self.ask("PUT", f"/api/v1/publishers/{urllib.parse.quote(publisher)}", body, headers)
+        status, answer = self.ask("PUT", f"/api/v1/publishers/{urllib.parse.quote(publisher)}", body)
         if status != 200:
             raise HistogramRefused(
                 status,
@@ -486,18 +487,28 @@ class _Run:
             )
         return answer
 
-    def ask(
-        self, method: str, target: str, body: bytes | None = None, headers: dict[str, str] | None = None
-    ) -> tuple[int, dict[str, Any]]:
-        connection = http.client.HTTPConnection(self._address, timeout=_ANSWER_S)
+    def ask(self, method: str, target: str, body: bytes | None = None) -> tuple[int, dict[str, Any]]:
+        headers = {"Connection": "close"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        if self._trusted is None:
+            connection = http.client.HTTPConnection(self._address, timeout=_ANSWER_S)
+        else:
+            connection = http.client.HTTPSConnection(self._address, timeout=_ANSWER_S, context=self._trusted)
         try:
             if self._path is not None:
                 connection.sock = _connect(self._path)
-            connection.request(method, target, body, {**(headers or {}), "Connection": "close"})
+            connection.request(method, target, body, headers)
             answer = connection.getresponse()
             text = answer.read()
+        except ssl.SSLCertVerificationError as problem:
+            raise MonitorError(
+                f"the certificate of {self._address} is not trusted: {problem}; name it, or its authority, with `certificate`"
+            ) from problem
         except (OSError, http.client.HTTPException) as problem:
-            where = self._path or f"http://{self._address}"
+            where = self._path or self._address
             raise NoRunError(f"{where} does not take histograms: the run has not started or has ended ({problem})") from problem
         finally:
             connection.close()
@@ -532,35 +543,53 @@ def connect(
     *,
     name: str | None = None,
     token: str | None = None,
+    certificate: str | PathLike[str] | None = None,
     wait: float = 10.0,
 ) -> Monitor:
     """Connects to a run, to publish histograms.
 
-    `run` is the directory of a run on this host, or the address of a page (`http://127.0.0.1:7070`). From the same user on the same host nothing
-    else is needed. Through the page of `sheaf serve`, as from another host with `ssh -L`, `token` is that of an operator. `name` is that of the
-    publisher, by default that of the script. A run that is still starting is waited for, `wait` seconds at most; then `NoRunError` is raised.
+    `run` is the directory of a run on this host, or the address of a page (`http://127.0.0.1:7070`, or `https://daq1:7443` of another host). From the
+    same user on the same host nothing else is needed. Through the page of `sheaf serve`, `token` is that of an operator, and over https `certificate`
+    is a file with the certificate of the page or of the authority that has signed it (default: the authorities that this system knows). `name` is
+    that of the publisher, by default that of the script. A run that is still starting is waited for, `wait` seconds at most; then `NoRunError` is
+    raised.
     """
     name = name or _script()
     end = time.monotonic() + wait
     while True:
         try:
-            return Monitor(_find(os.fspath(run), token), name)
+            return Monitor(_find(os.fspath(run), token, certificate), name)
         except NoRunError:
             if time.monotonic() > end:
                 raise
             time.sleep(_PAUSE_S)
 
 
-def _find(run: str, token: str | None) -> _Run:
-    if not run.startswith("http://"):
+def _find(run: str, token: str | None, certificate: str | PathLike[str] | None) -> _Run:
+    if not run.startswith(("http://", "https://")):
         return _Run(Path(run) / _SOCKET, "run", None)
-    page = _Run(None, urllib.parse.urlsplit(run).netloc, token)
+    address = urllib.parse.urlsplit(run)
+    is_encrypted = address.scheme == "https"
+    if token is not None and not is_encrypted and not _is_here(address.hostname or ""):
+        raise MonitorError(f"a token would be readable on the way to {run}; use https://, or forward the port with `ssh -L`")
+    trusted = None
+    if is_encrypted:
+        trusted = ssl.create_default_context(cafile=None if certificate is None else os.fspath(certificate))
+    page = _Run(None, address.netloc, token, trusted)
     status, answer = page.ask("GET", "/api/v1/histograms?name=-")
     if status != 200:
         raise NoRunError(f"{run} has no run that takes histograms: {answer.get('text', status)}")
     if token is None and isinstance(local := answer.get("socket"), str) and os.access(local, os.W_OK):
         return _Run(Path(local), "run", None)
     return page
+
+
+def _is_here(host: str) -> bool:
+    """Returns whether a name is one of this host, so that nobody else can read what is sent there."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _script() -> str:
