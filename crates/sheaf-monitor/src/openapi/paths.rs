@@ -107,7 +107,8 @@ fn control() -> Vec<Operation> {
                  names the page. On loopback addresses, and through a proxy, there is no cookie.",
             )
             .succeeds(204, "The session has begun.")
-            .with_token(),
+            // From other hosts it needs a token, as everything does; on loopback addresses it does not.
+            .errors(&[401, 429]),
         Operation::new("delete", "/api/v1/session", ("control", "end_session"), "Ends a session of a browser, which forgets the cookie")
             .succeeds(204, "The browser has forgotten it."),
         Operation::get("/api/v1/me", ("control", "me"), "Returns who the token belongs to")
