@@ -86,9 +86,17 @@ impl Reached {
     /// Returns status, cookie and text of an answer.
     fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> (u16, String, String) {
         let agent = agent(&std::fs::read(self.place().join("page.pem")).unwrap());
-        let request = Request::builder().method(method).uri(format!("https://localhost:{}{path}", self.port));
-        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-        let mut answer = agent.run(request.body(()).unwrap()).unwrap();
+        let uri = format!("https://localhost:{}{path}", self.port);
+        let mut answer = None;
+        // On a busy machine, the time for a handshake may pass.
+        wait_until("there is an answer", || {
+            let request = Request::builder().method(method).uri(&uri);
+            let request =
+                headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+            answer = agent.run(request.body(()).unwrap()).ok();
+            answer.is_some()
+        });
+        let mut answer = answer.unwrap();
         let cookie =
             answer.headers().get("set-cookie").map_or("", |cookie| cookie.to_str().unwrap()).to_owned();
         (answer.status().as_u16(), cookie, answer.body_mut().read_to_string().unwrap())
