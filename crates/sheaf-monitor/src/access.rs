@@ -7,9 +7,9 @@ pub use crate::credentials::Credentials;
 
 /// Knows people by their tokens.
 pub trait Access: Send + Sync + Debug {
-    /// Returns the name of a person who may look.
+    /// Checks that somebody may look.
     ///
     /// # Errors
     /// The answer that refuses anybody else.
-    fn admit(&self, credentials: &Credentials) -> Result<String, Answer>;
+    fn admit(&self, credentials: &Credentials) -> Result<(), Answer>;
 }

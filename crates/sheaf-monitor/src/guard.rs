@@ -85,7 +85,8 @@ pub(crate) async fn check(State(door): State<Door>, mut request: Request, next: 
     response
 }
 
-fn host(headers: &HeaderMap) -> Option<&str> {
+/// Returns the host that a request is for, as its sender names it.
+pub(crate) fn host(headers: &HeaderMap) -> Option<&str> {
     headers.get(header::HOST).and_then(|host| host.to_str().ok())
 }
 
@@ -149,8 +150,9 @@ fn is_own_page(request: &Request, scheme: &str) -> bool {
     origin.is_some() && origin == host(request.headers())
 }
 
-/// Returns whether the value of a `Host` header names a loopback address.
-fn is_this_host(host: &str) -> bool {
+/// Returns whether a host, as in a `Host` header or an address, with or without a port, is a loopback address.
+#[must_use]
+pub fn is_this_host(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
@@ -170,10 +172,10 @@ mod tests {
     struct OneToken;
 
     impl Access for OneToken {
-        fn admit(&self, credentials: &Credentials) -> Result<String, crate::control::Answer> {
+        fn admit(&self, credentials: &Credentials) -> Result<(), crate::control::Answer> {
             let is_good = credentials.token.as_deref() == Some("good");
             let refusal = || crate::control::Answer::error(401, "token", "no", "no");
-            is_good.then(|| "alice".to_owned()).ok_or_else(refusal)
+            is_good.then_some(()).ok_or_else(refusal)
         }
     }
 

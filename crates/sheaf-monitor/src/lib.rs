@@ -70,6 +70,7 @@ mod trace_routes;
 pub mod traces;
 
 pub use description::{NodeDescription, RunDescription, RunVerdict};
+pub use guard::is_this_host;
 pub use messages::{Level, LogEntry};
 pub use monitor::{Monitor, MonitorError, Services};
 pub use notices::{Notice, Notifier};

@@ -319,7 +319,7 @@ mod tests {
     struct Nobody;
 
     impl Access for Nobody {
-        fn admit(&self, _credentials: &Credentials) -> Result<String, Answer> {
+        fn admit(&self, _credentials: &Credentials) -> Result<(), Answer> {
             Err(Answer::error(401, "token", "", ""))
         }
     }

@@ -203,11 +203,10 @@ async fn metrics(State(server): State<Server>) -> Response {
 
 /// Addresses that Prometheus scrapes, for its discovery over HTTP.
 async fn targets(State(server): State<Server>, headers: HeaderMap) -> Response {
-    let asked = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let target = match &server.door {
         Door::Local => server.address.to_string(),
         // It may listen at all addresses of this host: the one that has been reached is good.
-        Door::Remote(_) => asked.map_or_else(|| server.address.to_string(), str::to_owned),
+        Door::Remote(_) => guard::host(&headers).map_or_else(|| server.address.to_string(), str::to_owned),
     };
     json(&serde_json::json!([{ "targets": [target], "labels": { "job": "sheaf" } }]))
 }

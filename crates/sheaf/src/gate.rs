@@ -21,14 +21,14 @@ const WRONG_TOKENS: u32 = 20;
 
 /// Counts wrong tokens. A right one is served however many wrong ones there were: else anybody on this host could lock all operators out.
 #[derive(Debug, Default)]
-pub(crate) struct WrongTokens {
+struct WrongTokens {
     /// Number in this minute, and when it began.
     count: Option<(u32, Instant)>,
 }
 
 impl WrongTokens {
     /// Counts a wrong token. Returns whether there were not too many.
-    pub(crate) fn note(&mut self) -> bool {
+    fn note(&mut self) -> bool {
         let minute = self.count.filter(|(_, began)| began.elapsed() < Duration::from_secs(60));
         let (count, began) = minute.unwrap_or_else(|| (0, Instant::now()));
         self.count = Some((count.saturating_add(1), began));
@@ -111,8 +111,8 @@ impl Gate {
 }
 
 impl Access for Gate {
-    fn admit(&self, credentials: &Credentials) -> Result<String, Answer> {
-        self.identify(credentials).map(|operator| operator.name)
+    fn admit(&self, credentials: &Credentials) -> Result<(), Answer> {
+        self.identify(credentials).map(drop)
     }
 }
 

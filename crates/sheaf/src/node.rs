@@ -268,9 +268,11 @@ fn manager(
     let created = clock.now();
     // Of a supervised run the parent writes the manifest: it knows when all files are closed.
     let directory = maker.directory.as_ref().filter(|_| !arguments.supervised);
-    let name = configuration_name(&arguments.config);
     let mut manifest = directory
-        .map(|path| SharedManifest::begin(path, (&plan.config, name.clone()), created))
+        .map(|path| {
+            let configuration = (&plan.config, configuration_name(&arguments.config));
+            SharedManifest::begin(path, configuration, created)
+        })
         .transpose()?;
     let receiver = directory.and_then(|path| histograms::begin(&plan.config, path));
     let driver = maker.make(node.id, connect(plan, listener))?;

@@ -148,8 +148,7 @@ fn list(arguments: &ListArguments) -> anyhow::Result<Verdict> {
     let (mut records, failed) = read_all(directory, arguments.last.filter(|_| wanted.is_none()))?;
     if let Some(wanted) = wanted {
         records.retain(|record| record.configuration.is(wanted));
-        let surplus = arguments.last.map_or(0, |last| records.len().saturating_sub(last));
-        records.drain(..surplus);
+        keep_last(&mut records, arguments.last);
     }
     if arguments.json {
         print_json(&serde_json::json!({ "runs": records }))?;
@@ -165,8 +164,7 @@ fn list(arguments: &ListArguments) -> anyhow::Result<Verdict> {
 /// Reads the last runs in a directory. Returns their records, and the number of runs that could not be read.
 pub(crate) fn read_all(directory: &Path, last: Option<usize>) -> anyhow::Result<(Vec<Record>, usize)> {
     let mut paths = runs_in(directory)?;
-    let surplus = last.map_or(0, |last| paths.len().saturating_sub(last));
-    paths.drain(..surplus);
+    keep_last(&mut paths, last);
     let mut records = Vec::new();
     let mut failed = 0;
     for path in &paths {
@@ -181,6 +179,12 @@ pub(crate) fn read_all(directory: &Path, last: Option<usize>) -> anyhow::Result<
         }
     }
     Ok((records, failed))
+}
+
+/// Removes all but the last `last`, if that is given.
+fn keep_last<T>(list: &mut Vec<T>, last: Option<usize>) {
+    let surplus = last.map_or(0, |last| list.len().saturating_sub(last));
+    list.drain(..surplus);
 }
 
 /// Returns whether the run in a directory is about to begin, or could not begin: then its directory is removed at this moment.

@@ -113,18 +113,14 @@ impl RunDirectory {
         self.manifest.histograms = histograms;
     }
 
-    /// Records the name of the configuration, if it has one.
-    pub(crate) fn note_configuration_name(&mut self, name: Option<String>) -> anyhow::Result<()> {
-        if name.is_some() {
-            self.manifest.configuration_name = name;
-            self.manifest.write(&self.path)?;
-        }
-        Ok(())
-    }
-
-    /// Records the row of a sequence that the run belongs to, if it does.
-    pub(crate) fn note_sequence(&mut self, sequence: Option<SequenceRecord>) -> anyhow::Result<()> {
-        if sequence.is_some() {
+    /// Records the name of the configuration and the row of a sequence that the run was made for, if there are any.
+    pub(crate) fn note_origin(
+        &mut self,
+        configuration_name: Option<String>,
+        sequence: Option<SequenceRecord>,
+    ) -> anyhow::Result<()> {
+        if configuration_name.is_some() || sequence.is_some() {
+            self.manifest.configuration_name = configuration_name;
             self.manifest.sequence = sequence;
             self.manifest.write(&self.path)?;
         }

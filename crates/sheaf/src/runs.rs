@@ -193,9 +193,8 @@ impl Runs<'_> {
         console::begin_run(run.0, log.as_deref().map(|log| (log, plan.config.log.max.0)));
         if let Some(directory) = &mut directory {
             self.comment(&directory.path)?;
-            directory
-                .note_configuration_name(self.arguments.config.as_deref().and_then(configuration_name))?;
-            directory.note_sequence(self.arguments.control.sequence_record())?;
+            let name = self.arguments.config.as_deref().and_then(configuration_name);
+            directory.note_origin(name, self.arguments.control.sequence_record())?;
         }
         let path = directory.as_ref().map(|directory| directory.path.clone());
         let hooks = Arc::new(hooks.of_run(self.hooked(run, path.as_deref()), self.page.cloned()));

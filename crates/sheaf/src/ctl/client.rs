@@ -4,8 +4,8 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::Value;
 use sheaf_key::read_certificates;
+use sheaf_monitor::is_this_host;
 use std::io;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ const ANSWER: Duration = Duration::from_secs(30);
 pub(crate) struct Trust {
     /// File with a token, instead of the one in the directory of the controller or in the address.
     #[arg(long, value_name = "FILE", global = true)]
-    pub(crate) token_file: Option<PathBuf>,
+    token_file: Option<PathBuf>,
     /// File with the certificate of the page of another host, or of the authority that has signed it (PEM) [default: the authorities that
     /// browsers know].
     #[arg(long, value_name = "FILE", global = true)]
@@ -165,10 +165,7 @@ fn is_distrusted(error: &Error) -> bool {
 /// Returns whether nobody can read what is sent to an address: because it is encrypted, or stays on this host.
 fn keeps_secrets(url: &str) -> bool {
     let Ok(uri) = url.parse::<Uri>() else { return true };
-    let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-    uri.scheme_str() == Some("https")
-        || host.eq_ignore_ascii_case("localhost")
-        || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+    uri.scheme_str() == Some("https") || uri.authority().is_some_and(|host| is_this_host(host.as_str()))
 }
 
 /// Reads the certificates that are trusted.

@@ -3,10 +3,10 @@
 use crate::child::{ScratchDirectory, wait_until};
 use crate::nodes::free_ports;
 use crate::serve::{Controller, SYSTEM};
+use crate::tls::{commands_of, has_openssl, shell};
 use serde_json::Value;
 use std::io::Read as _;
 use std::net::TcpStream;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use ureq::Agent;
@@ -18,17 +18,10 @@ const WATCHDOG: Duration = Duration::from_secs(300);
 
 /// Makes a certificate with the command of `docs/operating/access.md`. Returns false if there is no `openssl`.
 fn make_certificate(place: &ScratchDirectory) -> bool {
-    if Command::new("openssl").arg("version").output().is_err() {
-        println!("skipped: there is no openssl to make a certificate with");
-        return false;
+    has_openssl() && {
+        shell(place, &commands_of(include_str!("../../../../docs/operating/access.md"))[0]);
+        true
     }
-    let page = include_str!("../../../../docs/operating/access.md");
-    let (_, rest) = page.split_once("```sh\nopenssl req").expect("the page has the command");
-    let (command, _) = rest.split_once("\n```").unwrap();
-    let command = format!("openssl req{command}");
-    let made = Command::new("sh").args(["-c", &command]).current_dir(place.path()).output().unwrap();
-    assert!(made.status.success(), "{command}: {}", String::from_utf8_lossy(&made.stderr));
-    true
 }
 
 /// Makes a client that trusts a certificate.
@@ -156,7 +149,7 @@ fn strangers_see_the_empty_page_and_hold_nobody_up() {
     let targets = reached.ask("GET", "/prometheus/targets", &[("Authorization", &bearer)]).2;
     assert!(targets.contains(&format!("localhost:{}", reached.port)), "{targets}");
     drop(silent);
-    // Who is not trusted, or would give a token away, is told what to do.
+    // An unknown certificate, and a token in clear text, are refused with a remedy.
     let at = format!("ctl --url https://localhost:{} --token-file vera", reached.port);
     reached.place().sheaf(&format!("{at} status")).exits(1).says(&["is not trusted", "--certificate"]);
     reached

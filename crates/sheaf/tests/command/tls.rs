@@ -8,19 +8,30 @@ const EVENTS: u64 = 2_000;
 
 /// Returns the commands of `docs/howto/tls.md`.
 fn commands() -> Vec<String> {
-    let page = include_str!("../../../../docs/howto/tls.md");
+    commands_of(include_str!("../../../../docs/howto/tls.md"))
+}
+
+/// Returns the commands of a page.
+pub(crate) fn commands_of(page: &str) -> Vec<String> {
     let blocks = page.split("```sh\n").skip(1);
     blocks.filter_map(|block| Some(block.split_once("\n```")?.0.to_owned())).collect()
 }
 
 /// Runs the commands in a directory. Returns false if there is no `openssl`.
 pub(crate) fn make_certificates(scratch: &ScratchDirectory) -> bool {
-    if Command::new("openssl").arg("version").output().is_err() {
-        println!("skipped: there is no openssl to make certificates with");
-        return false;
+    has_openssl() && {
+        commands().iter().for_each(|command| shell(scratch, command));
+        true
     }
-    commands().iter().for_each(|command| shell(scratch, command));
-    true
+}
+
+/// Returns whether certificates can be made, and says so if they cannot.
+pub(crate) fn has_openssl() -> bool {
+    let is_there = Command::new("openssl").arg("version").output().is_ok();
+    if !is_there {
+        println!("skipped: there is no openssl to make certificates with");
+    }
+    is_there
 }
 
 /// Makes a certificate of the authority for these alternative names, in `NAME.pem` and `NAME.key`.
@@ -37,7 +48,7 @@ pub(crate) fn issue(scratch: &ScratchDirectory, name: &str, alternatives: &str) 
     shell(scratch, &sign);
 }
 
-fn shell(scratch: &ScratchDirectory, command: &str) {
+pub(crate) fn shell(scratch: &ScratchDirectory, command: &str) {
     let run = Command::new("sh").args(["-c", command]).current_dir(scratch.path()).output().unwrap();
     assert!(run.status.success(), "{command}: {}", String::from_utf8_lossy(&run.stderr));
 }
