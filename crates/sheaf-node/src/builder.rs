@@ -29,7 +29,7 @@ use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::output::Sender;
 use sheaf_telemetry::log_as;
 use sheaf_transport::Endpoint;
-use sheaf_wire::message::Work;
+use sheaf_wire::message::{Readiness, Work};
 use sheaf_wire::run_record::RunRecord;
 use sheaf_wire::{EventId, MissingReason, Nanos, NodeId, Role, SourceId, Tags, Timestamp};
 use std::collections::BTreeMap;
@@ -488,6 +488,8 @@ impl NodeDriver for BuilderNode {
         busy |= self.take_events(now);
         self.role.handle_output(now, self.is_output_behind());
         self.role.handle_work(self.work_under_way());
+        self.role
+            .handle_readiness(now, self.pipeline.farm.as_ref().map_or(Readiness::Ready, Farm::readiness));
         while let Some(transmit) = self.role.poll_transmit(now) {
             busy = true;
             self.outbox.send(transmit);

@@ -45,6 +45,7 @@ use sheaf_protocol::farm::{Departure, Dispatcher, DispatcherEvent, Quarantine, S
 use sheaf_shm::door::{Door, DoorNews, DoorOptions, DoorRefusal, GuestId};
 use sheaf_telemetry::log_as;
 use sheaf_wire::farm::event_record_bytes;
+use sheaf_wire::message::Readiness;
 use sheaf_wire::{Event, EventId, NodeId, Timestamp, Verdict};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -67,6 +68,15 @@ const FAREWELL: Duration = Duration::from_secs(2);
 struct Member {
     seat: Seat,
     line: Line,
+    /// Whether the launcher knows that it has loaded its filter, or it has not been started by it.
+    is_known_loaded: bool,
+}
+
+impl Member {
+    fn new(seat: Seat, line: Line) -> Self {
+        let is_known_loaded = line.process().is_none();
+        Self { seat, line, is_known_loaded }
+    }
 }
 
 /// A farm.
@@ -164,7 +174,7 @@ impl Farm {
         if let Some(make) = &mut self.made
             && let Some(seat) = self.dispatcher.join(now)
         {
-            self.members.push(Member { seat, line: Line::Made(make(seat, ahead)) });
+            self.members.push(Member::new(seat, Line::Made(make(seat, ahead))));
         }
     }
 
@@ -195,7 +205,7 @@ impl Farm {
         let Some(seat) = self.dispatcher.join(now) else { return Ok(()) };
         let line =
             thread::start(self.node, seat, ahead, filter, self.waker.clone()).map_err(FarmError::Thread)?;
-        self.members.push(Member { seat, line: Line::Thread(line) });
+        self.members.push(Member::new(seat, Line::Thread(line)));
         Ok(())
     }
 
@@ -308,6 +318,13 @@ impl Farm {
         waits && (self.dispatcher.present() > 0 || self.dispatcher.config().patience.is_some())
     }
 
+    /// Returns whether the processes that it starts have loaded their filters. Threads have when the farm is made; processors that
+    /// join on their own are not awaited.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        self.launcher.as_ref().map_or(Readiness::Ready, Launcher::readiness)
+    }
+
     /// Events that have left without a verdict so far.
     #[must_use]
     pub fn quarantined(&self) -> u64 {
@@ -349,7 +366,7 @@ impl Farm {
                         if let Some(launcher) = &mut self.launcher {
                             launcher.note_joined(guest.pid);
                         }
-                        self.members.push(Member { seat, line: Line::guest(guest) });
+                        self.members.push(Member::new(seat, Line::guest(guest)));
                     }
                     None => guest.end(),
                 },
@@ -403,11 +420,19 @@ impl Farm {
 
     /// Takes the messages of one worker. Returns `true` if there were any.
     fn take_word(&mut self, now: Timestamp, place: usize) -> bool {
-        let Member { seat, line } = &mut self.members[place];
+        let Member { seat, line, is_known_loaded } = &mut self.members[place];
         let seat = *seat;
         for handled in 0..WORDS_A_TURN {
             match line.receive() {
-                Ok(Some(word)) => self.dispatcher.handle_input(now, seat, word),
+                Ok(Some(word)) => {
+                    self.dispatcher.handle_input(now, seat, word);
+                    if !*is_known_loaded && self.dispatcher.has_loaded(seat) {
+                        *is_known_loaded = true;
+                        if let (Some(process), Some(launcher)) = (line.process(), &mut self.launcher) {
+                            launcher.note_loaded(process);
+                        }
+                    }
+                }
                 Ok(None) => return handled > 0,
                 Err(departure) => {
                     self.dispatcher.handle_end(now, seat, departure);

@@ -173,8 +173,8 @@ impl ManagerNode {
                         self.role.count_times_from(now);
                     }
                 }
-                ManagerEvent::StartDeclined { readout } => {
-                    self.failed = Some(NodeError::StartDeclined(readout));
+                ManagerEvent::StartDeclined { node } => {
+                    self.failed = Some(NodeError::start_declined(node));
                 }
                 ManagerEvent::StartFailed { absent, requirement } => {
                     let requirement = requirement.map(|index| self.requirement(index).to_owned());

@@ -160,7 +160,8 @@ impl Processor {
         Self::meet(address, options)?.run(&mut *filter, stop)
     }
 
-    /// Joins, and asks for the first events.
+    /// Joins. It asks for no events before the first [`Self::flush`]: until then the caller may load its filter, and the start of
+    /// a run that has started this process waits for it.
     ///
     /// # Errors
     /// Why it could not join.
@@ -176,9 +177,7 @@ impl Processor {
             }
         };
         let role = farm::Processor::new(options.ahead);
-        let mut processor = Self { way, role, welcome, spare: Vec::new() };
-        processor.flush()?;
-        Ok(processor)
+        Ok(Self { way, role, welcome, spare: Vec::new() })
     }
 
     /// Returns the dispatcher's description of the run.

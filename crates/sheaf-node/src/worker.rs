@@ -116,6 +116,11 @@ pub enum NodeError {
     /// A program that feeds a source declined the start of the run.
     #[error("a program that feeds {0} declined the start of the run; its reason is in the log above")]
     StartDeclined(NodeId),
+    /// The workers of a builder unit cannot load their filters.
+    #[error(
+        "the workers of {0} ended before they had loaded the filter; their output and exit status are in the log above"
+    )]
+    FilterNotLoaded(NodeId),
     /// The run never began: there is no builder unit, or no readout unit, or a requirement is not met.
     #[error("the run could not start: {} did not appear", list(.absent))]
     StartFailed {
@@ -124,6 +129,13 @@ pub enum NodeError {
         /// Name of the requirement, if that is the reason.
         requirement: Option<String>,
     },
+}
+
+impl NodeError {
+    /// Returns the error of a run whose start this node has declined.
+    pub(crate) fn start_declined(node: NodeId) -> Self {
+        if node.role == Role::Builder { Self::FilterNotLoaded(node) } else { Self::StartDeclined(node) }
+    }
 }
 
 /// The name of a role in texts.

@@ -57,7 +57,9 @@ use owing::Owing;
 use parts::{Parts, name_unasked};
 use returns::Returns;
 use scope::Question;
-use sheaf_wire::message::{Assignment, Body, Command, Count, Disagreement, EventRange, Message, Work};
+use sheaf_wire::message::{
+    Assignment, Body, Command, Count, Disagreement, EventRange, Message, Readiness, Work,
+};
 use sheaf_wire::{
     ByteCount, DropReason, Event, EventId, NodeId, Outcome, Payload, Role, SourceId, Timestamp,
 };
@@ -248,6 +250,12 @@ impl<P: Payload> BuilderUnit<P> {
     /// least that long.
     pub fn handle_work(&mut self, work: Work) {
         self.returns.note_work(work);
+    }
+
+    /// Records whether built events can be judged. [`Readiness::Ready`] until the first call. While workers load their filters, the
+    /// run does not start, and in a run in progress this builder gets no events.
+    pub fn handle_readiness(&mut self, now: Timestamp, readiness: Readiness) {
+        self.returns.note_readiness(now, readiness);
     }
 
     /// Records that fragments of a built event have check values that disagree with that of the event, before the decision on it:

@@ -408,14 +408,13 @@ impl<P: Clone> EventManager<P> {
         match self.phase.get() {
             Phase::Waiting { until } => {
                 let absent = self.peers.absent();
-                if let Some(readout) = self.readouts.declining() {
-                    self.events.push_back(ManagerEvent::StartDeclined { readout });
+                if let Some(node) = self.declining() {
+                    self.events.push_back(ManagerEvent::StartDeclined { node });
                     self.phase.give_up(now);
                 } else if self.phase.is_held() {
                     self.phase.wait_again(now);
-                } else if self.readouts.some_wait(|node| self.peers.is_lost(node, now)) {
-                    // The programs that feed sources are started by hand, without a time limit. The limit for other nodes
-                    // counts after that.
+                } else if self.some_wait(now) {
+                    // The time limit for other nodes counts after that.
                     self.phase.wait_again(now);
                 } else if until <= now || (absent.is_empty() && self.unmet_at_start(now).is_none()) {
                     self.start(now, absent);

@@ -65,6 +65,18 @@ pub(crate) fn conduct(options: &Options, farm: &FarmOptions, event: EventId) -> 
     Conduct::Judges
 }
 
+/// Returns whether a process of a farm dies while it loads its filter: the given life of the process at a place of a builder.
+pub(crate) fn dies_loading(
+    options: &Options,
+    farm: &FarmOptions,
+    (builder, place, life): (usize, usize, u32),
+) -> bool {
+    let draw = [builder as u64, place as u64, u64::from(life)]
+        .into_iter()
+        .fold(options.seed ^ 0x10ad_f117, |draw, part| mix(draw ^ part));
+    draw % 1_000_000 < u64::from(farm.dies_loading.per_million)
+}
+
 /// Returns whether the filter of a farm can judge an event without failing, dying or hanging.
 #[must_use]
 pub fn is_judged(options: &Options, event: EventId) -> bool {

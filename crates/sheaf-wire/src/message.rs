@@ -142,6 +142,8 @@ pub struct Request {
     pub output_behind: bool,
     /// Work in progress on events of this builder.
     pub work: Work,
+    /// Whether the workers that judge its events have loaded their filters.
+    pub readiness: Readiness,
 }
 
 /// Work of a builder unit on events that it has built. It may take any time, and the end of a run waits for it.
@@ -169,6 +171,35 @@ impl Work {
     /// The work with these bits.
     fn from_flags(flags: u32) -> Option<Self> {
         [Self::None, Self::Judging, Self::Storing].into_iter().find(|work| work.flags() == flags)
+    }
+}
+
+/// Whether a builder unit can have its events judged. The start of a run waits for it, and a builder unit that joins a run in
+/// progress grants no credit before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Readiness {
+    /// The workers that it starts have loaded their filters, or it has none.
+    #[default]
+    Ready,
+    /// Workers are loading their filters.
+    Loading,
+    /// A worker has ended several times while it loaded its filter.
+    Failed,
+}
+
+impl Readiness {
+    /// Its bits in the flags of a request.
+    const fn flags(self) -> u32 {
+        match self {
+            Self::Ready => 0,
+            Self::Loading => 16,
+            Self::Failed => 32,
+        }
+    }
+
+    /// The readiness with these bits.
+    fn from_flags(flags: u32) -> Option<Self> {
+        [Self::Ready, Self::Loading, Self::Failed].into_iter().find(|readiness| readiness.flags() == flags)
     }
 }
 

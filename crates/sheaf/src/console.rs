@@ -454,8 +454,9 @@ const NODES_NAMED: usize = 4;
 
 /// The progress line of a run that waits for nodes, or for programs that feed sources.
 fn starting(now: &Snapshot) -> Option<String> {
-    let AwaitedNodes { absent, unfed } = now.awaited_nodes.as_ref()?;
-    let waits = [("", absent), ("programs that feed ", unfed)];
+    let AwaitedNodes { absent, unfed, loading } = now.awaited_nodes.as_ref()?;
+    let waits =
+        [("", absent), ("programs that feed ", unfed), ("the workers to load the filter of ", loading)];
     let waits = waits.into_iter().filter(|(_, nodes)| !nodes.is_empty());
     let waits: Vec<String> = waits.map(|(prefix, nodes)| format!("{prefix}{}", names(nodes))).collect();
     (!waits.is_empty()).then(|| format!("starting: waiting for {}", waits.join(", and for ")))
@@ -536,7 +537,7 @@ mod tests {
     fn a_run_that_has_not_started_names_what_it_waits_for() {
         let readouts = |count| (0..count).map(NodeId::readout).collect::<Vec<_>>();
         let text = |absent, unfed| {
-            let awaited_nodes = Some(AwaitedNodes { absent, unfed });
+            let awaited_nodes = Some(AwaitedNodes { absent, unfed, loading: vec![] });
             starting(&Snapshot { awaited_nodes, ..Snapshot::default() })
         };
         assert_eq!(text(vec![], vec![]), None);

@@ -52,6 +52,7 @@ impl Plan {
             seats: workers.saturating_add(ways * PROCESSORS_MOST),
             ahead: filter.ahead,
             time_limit: filter.time_limit,
+            load_time_limit: filter.load_time_limit,
             retries: filter.retries,
             patience: filter.patience,
         };
@@ -69,7 +70,11 @@ impl Plan {
                 memory: self.config.builder.memory,
                 max_fragment: self.config.max_fragment(),
             },
-            launcher: filter.processes.then(|| LauncherOptions { count: workers, launch }),
+            launcher: filter.processes.then(|| LauncherOptions {
+                count: workers,
+                load_time_limit: filter.load_time_limit,
+                launch,
+            }),
         });
         let listen = match &filter.listen {
             Some(address) => Some(self.listen(me, address)?),

@@ -69,8 +69,15 @@ fn farm(directory: &Path) -> Farm {
         placing: PlacingOptions { memory: ByteCount::mib(1), max_fragment: ByteCount::kib(4) },
         launcher: None,
     };
-    let dispatcher =
-        DispatcherConfig { events: 32, seats: 4, ahead: 8, time_limit: None, retries: 1, patience: None };
+    let dispatcher = DispatcherConfig {
+        events: 32,
+        seats: 4,
+        ahead: 8,
+        time_limit: None,
+        load_time_limit: None,
+        retries: 1,
+        patience: None,
+    };
     let setup = FarmSetup { dispatcher, threads: None, door: Some(door), listen: None };
     Farm::new(setup, NodeId::builder(0), Waker::noop().clone(), NOW).unwrap()
 }

@@ -306,6 +306,10 @@ section! {
         /// and a process of this run is killed and restarted. Choose a time longer than any call of a working filter.
         /// 0: no limit.
         time_limit: Option<Nanos> = Some(Nanos::from_secs(300)), "time_limit_ms", zero_is_none(milliseconds(Nanos::from_millis(1), HOUR));
+        /// Time that a worker has to load its filter, with the start of its interpreter, before it counts as hung and is
+        /// restarted. The run begins when the workers of each builder unit have loaded their filters. If a worker ends three times
+        /// before, the run does not begin. Processors that join by themselves are not awaited. 0: no limit.
+        load_time_limit: Option<Nanos> = Some(Nanos::from_secs(300)), "load_time_limit_ms", zero_is_none(milliseconds(Nanos::from_millis(1), HOUR));
         /// Number of retries of an event after a worker failed, died or hung with it. After that it is stored
         /// unfiltered, with the tag `quarantined`.
         retries: u16 = 1, "retries", whole(0, 100);

@@ -2,6 +2,7 @@
 
 use crate::restarts::{RestartPolicy, Restarts};
 use sheaf_telemetry::log_as;
+use sheaf_wire::message::Readiness;
 use sheaf_wire::{Nanos, NodeId, Timestamp};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
@@ -14,6 +15,9 @@ pub type Launch = Box<dyn FnMut(&Path, u16) -> std::io::Result<Child> + Send>;
 pub struct LauncherOptions {
     /// Number of workers at a time.
     pub count: u16,
+    /// Time that a worker has from its start until it joins at the door. Until then it has no events and is unknown to the
+    /// dispatcher, so only this limit detects one that hangs. `None`: no limit.
+    pub load_time_limit: Option<Nanos>,
     /// Starts one.
     pub launch: Launch,
 }
@@ -28,15 +32,19 @@ const RESTARTS: RestartPolicy = RestartPolicy {
     in_a_row: None,
 };
 
-/// Time that a worker has from its start until it joins at the door. Until then it has no events and is unknown to the
-/// dispatcher, so only this limit detects one that hangs. Loading a filter's packages may take minutes on a busy host.
-const TIME_TO_JOIN: Nanos = Nanos::from_secs(300);
+/// Number of times that a worker is started until its filter is known to be one that cannot be loaded. A run then does not begin. The
+/// worker of a run in progress is started again without limit.
+const ATTEMPTS_TO_LOAD: u32 = 3;
 
 /// One place for a worker.
 struct Post {
     child: Option<Child>,
     /// Whether it has connected to the door.
     joined: bool,
+    /// Whether a worker in this place has ever loaded its filter.
+    has_loaded: bool,
+    /// Number of workers that have ended before one loaded its filter.
+    failures: u32,
     started_at: Timestamp,
     /// When to start the next.
     next_at: Timestamp,
@@ -46,6 +54,7 @@ struct Post {
 impl Post {
     /// Decides when the next is started, after the end of one.
     fn restart(&mut self, now: Timestamp, lived: Nanos) {
+        self.failures = self.failures.saturating_add(1);
         let pause = self.restarts.died(lived).unwrap_or(RESTARTS.pause.1);
         self.next_at = now + pause;
     }
@@ -55,6 +64,7 @@ pub(super) struct Launcher {
     node: NodeId,
     door: PathBuf,
     launch: Launch,
+    load_time_limit: Option<Nanos>,
     posts: Vec<Post>,
     look_at: Timestamp,
     restarts: u64,
@@ -65,6 +75,8 @@ impl Launcher {
         let post = |_| Post {
             child: None,
             joined: false,
+            has_loaded: false,
+            failures: 0,
             started_at: Timestamp::ZERO,
             next_at: Timestamp::ZERO,
             restarts: Restarts::new(RESTARTS),
@@ -73,6 +85,7 @@ impl Launcher {
             node,
             door: door.into(),
             launch: options.launch,
+            load_time_limit: options.load_time_limit,
             posts: (0..options.count).map(post).collect(),
             look_at: Timestamp::ZERO,
             restarts: 0,
@@ -81,6 +94,18 @@ impl Launcher {
 
     pub(super) fn restarts(&self) -> u64 {
         self.restarts
+    }
+
+    /// Returns whether a worker in each place has loaded its filter. Once it has, others that follow it are not awaited.
+    pub(super) fn readiness(&self) -> Readiness {
+        let mut loading = self.posts.iter().filter(|post| !post.has_loaded).peekable();
+        if loading.peek().is_none() {
+            Readiness::Ready
+        } else if loading.any(|post| post.failures >= ATTEMPTS_TO_LOAD) {
+            Readiness::Failed
+        } else {
+            Readiness::Loading
+        }
     }
 
     pub(super) fn poll_timeout(&self) -> Timestamp {
@@ -107,10 +132,11 @@ impl Launcher {
         let Some(child) = &mut post.child else { return };
         let status = match child.try_wait() {
             Ok(None) => {
-                if !post.joined && now.since(post.started_at) >= TIME_TO_JOIN {
+                let is_late = |limit| now.since(post.started_at) >= limit;
+                if !post.joined && self.load_time_limit.is_some_and(is_late) {
                     log_as!(
                         WORKER_RESTARTED, node = self.node;
-                        "{}: worker {index} did not join in time; it is killed", self.node
+                        "{}: worker {index} did not join within `filter.load_time_limit_ms`; it is killed", self.node
                     );
                     // Fails where it has ended.
                     let _ = child.kill();
@@ -157,6 +183,13 @@ impl Launcher {
         }
     }
 
+    /// Records that a process has loaded its filter.
+    pub(super) fn note_loaded(&mut self, process: u32) {
+        if let Some(post) = self.post_of(process) {
+            post.has_loaded = true;
+        }
+    }
+
     fn post_of(&mut self, process: u32) -> Option<&mut Post> {
         let is_it = |post: &&mut Post| post.child.as_ref().is_some_and(|child| child.id() == process);
         self.posts.iter_mut().find(is_it)
@@ -197,9 +230,12 @@ mod tests {
     use super::*;
     use std::process::Command;
 
+    const LOAD_TIME_LIMIT: Nanos = Nanos::from_secs(300);
+
     fn launcher() -> Launcher {
         let launch = |_: &Path, _| Command::new("sleep").arg("1000").spawn();
-        let options = LauncherOptions { count: 1, launch: Box::new(launch) };
+        let options =
+            LauncherOptions { count: 1, load_time_limit: Some(LOAD_TIME_LIMIT), launch: Box::new(launch) };
         Launcher::new(NodeId::builder(0), Path::new("no door"), options)
     }
 
@@ -226,7 +262,7 @@ mod tests {
         launcher.look(start);
         let first = process(&launcher);
         assert!(first.is_some());
-        assert!(look_until_replaced(&mut launcher, start + TIME_TO_JOIN, first));
+        assert!(look_until_replaced(&mut launcher, start + LOAD_TIME_LIMIT, first));
         assert_eq!(launcher.restarts(), 1);
     }
 
@@ -236,8 +272,8 @@ mod tests {
         launcher.look(Timestamp(1));
         let first = process(&launcher);
         launcher.note_joined(first.expect("it was started"));
-        launcher.look(Timestamp(1) + TIME_TO_JOIN);
-        launcher.look(Timestamp(1) + TIME_TO_JOIN + TIME_TO_JOIN);
+        launcher.look(Timestamp(1) + LOAD_TIME_LIMIT);
+        launcher.look(Timestamp(1) + LOAD_TIME_LIMIT + LOAD_TIME_LIMIT);
         assert_eq!(process(&launcher), first);
         assert!(launcher.post_of(first.expect("it is there")).is_some());
     }

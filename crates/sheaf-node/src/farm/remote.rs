@@ -263,7 +263,7 @@ impl Farm {
                     PROCESSOR_JOINED, node = self.node;
                     "{}: {} judges events as processor {seat}", self.node, line.describe()
                 );
-                self.members.push(Member { seat, line: Line::Remote(line) });
+                self.members.push(Member::new(seat, Line::Remote(line)));
             }
             None => {
                 if let Some(remote) = &mut self.remote {
@@ -282,7 +282,7 @@ impl Farm {
 
     fn remote_said(&mut self, now: Timestamp, guest: GuestId, frame: &[u8]) {
         let Some(place) = self.remote_place(guest) else { return };
-        let Member { seat, line: Line::Remote(line) } = &mut self.members[place] else { return };
+        let Member { seat, line: Line::Remote(line), .. } = &mut self.members[place] else { return };
         let (seat, mut rest) = (*seat, frame);
         while !rest.is_empty() {
             let word = split_words(rest).and_then(|(record, behind)| {

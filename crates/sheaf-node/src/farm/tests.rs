@@ -22,7 +22,15 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Never sleeps. `time_limit` decides what takes too long: the tests set the clock.
 fn dispatcher() -> DispatcherConfig {
-    DispatcherConfig { events: 64, seats: 8, ahead: 8, time_limit: None, retries: 1, patience: None }
+    DispatcherConfig {
+        events: 64,
+        seats: 8,
+        ahead: 8,
+        time_limit: None,
+        load_time_limit: None,
+        retries: 1,
+        patience: None,
+    }
 }
 
 fn event(id: u64) -> Event<Bytes> {

@@ -4,7 +4,7 @@ use super::BuilderConfig;
 use super::assembly::Assembly;
 use crate::output::StoragePlace;
 use crate::output::places::note_kept;
-use sheaf_wire::message::{AbsentReadout, Finished, Request, Work};
+use sheaf_wire::message::{AbsentReadout, Finished, Readiness, Request, Work};
 use sheaf_wire::{ByteCount, DropReason, Nanos, Outcome, Timestamp};
 
 /// Slots and bytes for events.
@@ -58,6 +58,14 @@ impl Returns {
     /// Records the work in progress on built events.
     pub(super) fn note_work(&mut self, work: Work) {
         self.request.work = work;
+    }
+
+    /// Records whether events can be judged. A change is reported at once.
+    pub(super) fn note_readiness(&mut self, now: Timestamp, readiness: Readiness) {
+        if self.request.readiness != readiness {
+            self.request.readiness = readiness;
+            self.hurry(now);
+        }
     }
 
     /// Records an event that an output node has stored.
@@ -177,10 +185,16 @@ impl Returns {
         let finished = self.request.finished.len();
         self.request_at = None;
         self.heartbeat_at = self.heartbeat_at.map(|_| now + self.heartbeat);
-        let Request { output_behind, work, .. } = self.request;
+        let Request { output_behind, work, readiness, .. } = self.request;
         // Same capacity as before, so that the list does not grow in a steady state.
         let finished = Vec::with_capacity(finished);
-        let next = Request { output_behind, work, finished, ..Request::default() };
-        Some(std::mem::replace(&mut self.request, next))
+        let next = Request { output_behind, work, readiness, finished, ..Request::default() };
+        let mut request = std::mem::replace(&mut self.request, next);
+        if readiness == Readiness::Loading {
+            // Granted with the first request after the workers have loaded their filters. Meanwhile events go to others.
+            self.request.slots = std::mem::take(&mut request.slots);
+            self.request.bytes = std::mem::take(&mut request.bytes);
+        }
+        Some(request)
     }
 }

@@ -47,6 +47,28 @@ fn builds_when_every_readout_unit_has_answered_and_returns_what_was_decided() {
 }
 
 #[test]
+fn a_builder_grants_no_credit_before_its_workers_have_loaded_their_filters() {
+    let mut builder = builder(|_| {});
+    builder.handle_readiness(START, Readiness::Loading);
+    let first = requests(&mut builder, START).remove(0);
+    assert_eq!((first.slots, first.bytes, first.readiness), (0, ByteCount::ZERO, Readiness::Loading));
+    assert_eq!(requests(&mut builder, START), []);
+    builder.handle_readiness(START, Readiness::Ready);
+    let granted = requests(&mut builder, START).remove(0);
+    assert_eq!((granted.slots, granted.readiness), (4, Readiness::Ready));
+    assert_eq!(granted.bytes, config().memory);
+    builder.handle_readiness(START, Readiness::Ready);
+    assert_eq!(requests(&mut builder, START), [], "nothing has changed");
+}
+
+#[test]
+fn a_builder_whose_workers_cannot_load_their_filters_takes_events_of_a_run_in_progress() {
+    let mut builder = builder(|_| {});
+    builder.handle_readiness(START, Readiness::Failed);
+    assert_eq!(requests(&mut builder, START)[0].slots, 4);
+}
+
+#[test]
 fn an_idle_builder_returns_its_last_event_at_once() {
     let mut builder = builder(|_| {});
     let _ = requests(&mut builder, START);

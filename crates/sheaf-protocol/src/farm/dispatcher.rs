@@ -17,9 +17,12 @@ pub struct DispatcherConfig {
     /// Time limit for the next verdict of a processor that has events, and for the next request of one that has none. A
     /// processor that exceeds it is given up. `None`: no limit.
     pub time_limit: Option<Nanos>,
+    /// Time limit for the first request of a processor, which loads its filter before. `None`: no limit.
+    pub load_time_limit: Option<Nanos>,
     /// Number of retries of an event.
     pub retries: u16,
-    /// Time for which events wait while there is no processor. `None`: without limit.
+    /// Time for which events wait while there is no processor. `None`: without limit. While a processor loads its filter, they also wait
+    /// for `load_time_limit`.
     pub patience: Option<Nanos>,
 }
 
@@ -141,6 +144,8 @@ struct Member {
     credit: u32,
     /// Number of events that it has.
     has: u32,
+    /// Whether it has requested events. Until then it loads its filter.
+    has_loaded: bool,
     /// Whether it has an event on its second attempt and gets no other.
     alone: bool,
     /// Whether it is in `ready`.
@@ -160,9 +165,72 @@ impl Member {
         (self.credit == 0).then_some(Why::Question(self.seat))
     }
 
+    /// Returns the time at which the message that is due from the processor is late, if any is due and has a limit.
+    fn late_at(&self, config: &DispatcherConfig) -> Option<Deadline> {
+        let limit = if self.has_loaded { config.time_limit } else { config.load_time_limit };
+        let (why, limit) = self.owes().zip(limit)?;
+        Some(Deadline { at: self.since + limit, why })
+    }
+
     /// Returns whether it can take another event, with at most `ahead` in total.
     fn wants_more(&self, ahead: u32) -> bool {
         self.credit > 0 && self.has < ahead && !self.alone
+    }
+}
+
+/// Time without a processor that has loaded its filter. Processors that end while they load it do not begin it anew: otherwise events
+/// would wait without limit for a filter that cannot be loaded.
+#[derive(Clone, Copy, Debug)]
+struct Absence {
+    /// Number of processors that have loaded their filter.
+    loaded: usize,
+    /// Time since when there is none.
+    since: Timestamp,
+    /// Time since then in which there was no processor at all, without the present one.
+    deserted: Nanos,
+    /// Time since when there is no processor at all. `None` while there is one.
+    deserted_since: Option<Timestamp>,
+}
+
+impl Absence {
+    fn new(now: Timestamp) -> Self {
+        Self { loaded: 0, since: now, deserted: Nanos::ZERO, deserted_since: Some(now) }
+    }
+
+    /// A processor has joined, and loads its filter.
+    fn note_joined(&mut self, now: Timestamp) {
+        if let Some(since) = self.deserted_since.take() {
+            self.deserted = self.deserted + now.since(since);
+        }
+    }
+
+    /// A processor has loaded its filter.
+    fn note_loaded(&mut self) {
+        self.loaded += 1;
+        self.deserted = Nanos::ZERO;
+    }
+
+    /// A processor has ended, which had loaded its filter or not. `present` are left.
+    fn note_ended(&mut self, now: Timestamp, had_loaded: bool, present: usize) {
+        self.loaded -= usize::from(had_loaded);
+        if had_loaded && self.loaded == 0 {
+            self.since = now;
+        }
+        if present == 0 {
+            self.deserted_since = Some(now);
+        }
+    }
+
+    /// Returns when events have waited long enough: for `patience` without any processor, or also for as long as one may load its
+    /// filter. `None` while a processor has loaded it, or one loads it and has no limit.
+    fn ends_at(&self, patience: Nanos, load_time_limit: Option<Nanos>) -> Option<Timestamp> {
+        if self.loaded > 0 {
+            return None;
+        }
+        let deserted =
+            self.deserted_since.map(|since| since + Nanos(patience.0.saturating_sub(self.deserted.0)));
+        let unloaded = load_time_limit.map(|limit| self.since + patience + limit);
+        [deserted, unloaded].into_iter().flatten().min()
     }
 }
 
@@ -185,8 +253,7 @@ pub struct Dispatcher<E, V> {
     ready: VecDeque<u16>,
     /// Place that gets no events, so that it becomes empty for a suspect.
     reserved: Option<u16>,
-    /// Time since when there is no processor.
-    nobody_since: Timestamp,
+    absence: Absence,
     events: VecDeque<DispatcherEvent<E, V>>,
     counts: FarmCounts,
 }
@@ -208,7 +275,7 @@ impl<E, V> Dispatcher<E, V> {
             present: 0,
             ready: VecDeque::new(),
             reserved: None,
-            nobody_since: now,
+            absence: Absence::new(now),
             events: VecDeque::new(),
             counts: FarmCounts::default(),
         }
@@ -237,6 +304,12 @@ impl<E, V> Dispatcher<E, V> {
     #[must_use]
     pub fn present(&self) -> usize {
         self.present
+    }
+
+    /// Returns whether a processor has loaded its filter: it has requested events.
+    #[must_use]
+    pub fn has_loaded(&self, seat: Seat) -> bool {
+        self.member(seat).is_some_and(|member| member.has_loaded)
     }
 
     /// Returns whether another event may be offered.
@@ -287,9 +360,17 @@ impl<E, V> Dispatcher<E, V> {
         });
         let seat = Seat { place: place_u16(place), life: self.lives[place] };
         self.lives[place] = self.lives[place].wrapping_add(1);
-        self.members[place] =
-            Some(Member { seat, credit: 0, has: 0, alone: false, queued: false, since: now });
+        self.members[place] = Some(Member {
+            seat,
+            credit: 0,
+            has: 0,
+            has_loaded: false,
+            alone: false,
+            queued: false,
+            since: now,
+        });
         self.present += 1;
+        self.absence.note_joined(now);
         self.counts.joined += 1;
         Some(seat)
     }
@@ -331,39 +412,34 @@ impl<E, V> Dispatcher<E, V> {
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
-        if let Some(limit) = self.config.time_limit {
-            for place in 0..self.members.len() {
-                let is_late = |it: &&Member| it.owes().is_some() && it.since + limit <= now;
-                let late = self.members[place].as_ref().filter(is_late);
-                if let Some(seat) = late.map(|member| member.seat) {
-                    self.end(now, seat, Departure::Silent);
-                }
+        for place in 0..self.members.len() {
+            let is_late = |it: &&Member| it.late_at(&self.config).is_some_and(|deadline| deadline.at <= now);
+            let late = self.members[place].as_ref().filter(is_late);
+            if let Some(seat) = late.map(|member| member.seat) {
+                self.end(now, seat, Departure::Silent);
             }
         }
-        if self.is_unattended(now) {
+        if self.unattended_at().is_some_and(|at| at <= now) {
             while let Some(slot) = self.waiting.pop_front().or_else(|| self.suspects.pop_front()) {
                 let held = self.slots[slot as usize].held.take().expect("what waits is held");
                 self.free.push(slot);
                 self.counts.unattended += 1;
                 self.quarantine(held, Quarantine::Unattended);
             }
+            // A processor that loads its filter may have been reserved for one of them.
+            self.unreserve();
         }
     }
 
     /// Returns when to call [`Self::handle_timeout`] at the latest.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        let limit = self.config.time_limit.and_then(|limit| {
-            let due = |member: &Member| member.owes().map(|why| Deadline { at: member.since + limit, why });
-            self.members.iter().flatten().filter_map(due).min_by_key(|deadline| deadline.at)
-        });
-        let idle = self.present == 0 && !(self.waiting.is_empty() && self.suspects.is_empty());
-        let patience = self
-            .config
-            .patience
-            .filter(|_| idle)
-            .map(|patience| Deadline { at: self.nobody_since + patience, why: Why::NoProcessor });
-        Deadline::earliest(limit, patience)
+        let late = self.members.iter().flatten().filter_map(|member| member.late_at(&self.config));
+        let late = late.min_by_key(|deadline| deadline.at);
+        let some_wait = !(self.waiting.is_empty() && self.suspects.is_empty());
+        let patience =
+            self.unattended_at().filter(|_| some_wait).map(|at| Deadline { at, why: Why::NoProcessor });
+        Deadline::earliest(late, patience)
     }
 
     /// Returns the next delivery of an event to a processor.
@@ -402,6 +478,9 @@ impl<E, V> Dispatcher<E, V> {
     fn handle_ask(&mut self, seat: Seat, events: u32) {
         if let Some(member) = &mut self.members[usize::from(seat.place)] {
             member.credit = member.credit.saturating_add(events);
+            if !std::mem::replace(&mut member.has_loaded, true) {
+                self.absence.note_loaded();
+            }
         }
         self.make_ready(seat.place);
     }
@@ -512,11 +591,9 @@ impl<E, V> Dispatcher<E, V> {
     /// Frees a seat and requeues the events of its processor. Returns the oldest of these.
     fn vacate(&mut self, now: Timestamp, seat: Seat, departure: Departure) -> Option<EventId> {
         let place = usize::from(seat.place);
-        self.members[place] = None;
+        let had_loaded = self.members[place].take().is_some_and(|member| member.has_loaded);
         self.present -= 1;
-        if self.present == 0 {
-            self.nobody_since = now;
-        }
+        self.absence.note_ended(now, had_loaded, self.present);
         if self.reserved == Some(seat.place) {
             self.reserved = None;
         }
@@ -557,8 +634,9 @@ impl<E, V> Dispatcher<E, V> {
         first
     }
 
-    fn is_unattended(&self, now: Timestamp) -> bool {
-        self.present == 0 && self.config.patience.is_some_and(|patience| self.nobody_since + patience <= now)
+    /// Returns when the events that wait are no longer to wait for a processor, unless one is able to judge before.
+    fn unattended_at(&self) -> Option<Timestamp> {
+        self.absence.ends_at(self.config.patience?, self.config.load_time_limit)
     }
 }
 

@@ -5,7 +5,7 @@ use super::credit::Credit;
 use super::entry::Entry;
 use super::suspects::Suspects;
 use crate::liveness::Patience;
-use sheaf_wire::message::{Request, Work};
+use sheaf_wire::message::{Readiness, Request, Work};
 use sheaf_wire::{ByteCount, NodeId, SessionId, Timestamp};
 use std::collections::BTreeMap;
 
@@ -25,6 +25,8 @@ pub(super) struct BuilderState {
     output_behind: bool,
     /// Work in progress on the events that it has built.
     work: Work,
+    /// Whether its events can be judged. `None` before its first request.
+    readiness: Option<Readiness>,
     /// Time at which it last ended an event, or received one after it had none.
     moved_at: Timestamp,
     reported: bool,
@@ -51,6 +53,11 @@ impl BuilderState {
     /// Returns the work in progress on built events, by its last request.
     pub(super) fn work(&self) -> Work {
         self.work
+    }
+
+    /// Returns whether it has workers that load their filters, by its last request.
+    pub(super) fn is_loading(&self) -> bool {
+        self.lives() && self.readiness == Some(Readiness::Loading)
     }
 
     /// Returns the time at which it last ended an event, or received one after it had none.
@@ -133,6 +140,24 @@ impl Builders {
         super::the_only(&self.states, matches).map(builder_node)
     }
 
+    /// Returns whether a living builder that is not `lost` waits for workers that load their filters, by its last request, or may
+    /// wait: another message arrived before its first request.
+    pub(super) fn some_wait(&self, lost: impl Fn(NodeId) -> bool) -> bool {
+        let waits = |state: &BuilderState| state.is_loading() || (state.lives() && state.readiness.is_none());
+        self.iter().any(|(node, state)| waits(state) && !lost(node))
+    }
+
+    /// Returns the builders that wait for workers that load their filters, by their last request.
+    pub(super) fn loading(&self) -> impl Iterator<Item = NodeId> {
+        self.iter().filter(|(_, state)| state.is_loading()).map(|(node, _)| node)
+    }
+
+    /// Returns a living builder whose workers cannot load their filters, if there is one.
+    pub(super) fn declining(&self) -> Option<NodeId> {
+        let declines = |state: &BuilderState| state.lives() && state.readiness == Some(Readiness::Failed);
+        self.iter().find(|(_, state)| declines(state)).map(|(node, _)| node)
+    }
+
     /// Returns the builder whose turn it is, and advances the turn.
     pub(super) fn next_in_turn(&mut self) -> u16 {
         let builder = self.turn;
@@ -179,6 +204,7 @@ impl Builders {
         let state = &mut self.states[usize::from(builder)];
         state.credit.grant(request.slots, request.bytes);
         (state.output_behind, state.work) = (request.output_behind, request.work);
+        state.readiness = Some(request.readiness);
     }
 
     /// Records a builder's report of events.

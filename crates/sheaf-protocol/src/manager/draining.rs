@@ -9,6 +9,7 @@
 //! The limit counts only time in which the event manager was awake: a driver reports the rest
 //! ([`handle_stall`](EventManager::handle_stall)).
 
+use super::builders::BuilderState;
 use super::{EventManager, Phase};
 use sheaf_wire::message::{Body, Command, Work};
 use sheaf_wire::{DropReason, Nanos, NodeId, Timestamp};
@@ -68,10 +69,12 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
-    /// Returns whether a living builder unit with events reports that it processes them.
+    /// Returns whether a living builder unit with events reports that it processes them, or one loads its filters and will take
+    /// events that wait.
     fn some_work(&self) -> bool {
         let mut builders = self.flow.builders().iter();
-        builders.any(|(_, state)| state.lives() && state.outstanding() > 0 && state.work() != Work::None)
+        let works = |state: &BuilderState| state.outstanding() > 0 && state.work() != Work::None;
+        builders.any(|(_, state)| state.lives() && (works(state) || state.is_loading()))
     }
 
     /// Returns whether a node that events may wait for is silent and is not given up. It may be frozen. Its

@@ -13,10 +13,11 @@ pub enum ManagerEvent {
         /// Expected nodes that did not appear in time.
         absent: Vec<NodeId>,
     },
-    /// A program that feeds sources of a readout unit has declined the start. The run is closed.
+    /// A program that feeds sources of a readout unit has declined the start, or the workers of a builder unit cannot load their
+    /// filters. The run is closed.
     StartDeclined {
-        /// The readout unit.
-        readout: NodeId,
+        /// The readout unit or builder unit.
+        node: NodeId,
     },
     /// No builder or no readout unit is connected at the start, or a requirement is not met. The run is closed.
     StartFailed {

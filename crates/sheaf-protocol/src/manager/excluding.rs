@@ -29,11 +29,6 @@ impl<P: Clone> EventManager<P> {
     }
 
     pub(super) fn handle_excluded(&mut self, now: Timestamp, answer: Exclusion) {
-        if self.records.is_closed() {
-            // No event lacks these fragments, and event files could not say that they are excluded.
-            self.counters.count(Counter::StaleMessages, 1);
-            return;
-        }
         match self.exclusions.note(answer) {
             Answered::Begun => {
                 self.events
@@ -47,7 +42,13 @@ impl<P: Clone> EventManager<P> {
             Answered::Unexpected => self.counters.count(Counter::UnexpectedMessages, 1),
         }
         while let Some(exclusion) = self.exclusions.next_to_record() {
-            self.records.keep_own(exclusion.to_run_record(now));
+            // Events may lack these fragments nevertheless, if the answer took longer than they did. Their files cannot have this
+            // record any more; the list of the run has it.
+            if self.records.is_closed() {
+                self.counters.count(Counter::StaleMessages, 1);
+            } else {
+                self.records.keep_own(exclusion.to_run_record(now));
+            }
         }
     }
 

@@ -17,7 +17,7 @@ impl<P: Clone> EventManager<P> {
                 }
                 if status.declines && self.phase.is_running() {
                     // A program declined the start before the start command reached its readout unit.
-                    self.events.push_back(ManagerEvent::StartDeclined { readout: from });
+                    self.events.push_back(ManagerEvent::StartDeclined { node: from });
                     self.dead_time.end(now);
                     self.phase.give_up(now);
                 }
@@ -51,7 +51,8 @@ impl<P: Clone> EventManager<P> {
     fn handle_request(&mut self, now: Timestamp, builder: u16, request: &Request) {
         let state = self.flow.builders().get(builder);
         let works = [state.work(), request.work].into_iter().any(|work| work != Work::None);
-        let has_worked = works && state.outstanding() > 0;
+        // A builder whose workers load their filters takes events as soon as they have.
+        let has_worked = (works && state.outstanding() > 0) || state.is_loading();
         let returned = self.flow.handle_request(now, builder, request, &mut self.events);
         if has_worked || returned.some_ended {
             // While a builder works, did so until now, or events end, the other events may end as well.

@@ -11,6 +11,8 @@ pub struct AwaitedNodes {
     pub absent: Vec<NodeId>,
     /// Readout units that wait for programs to feed their sources.
     pub unfed: Vec<NodeId>,
+    /// Builder units that wait for workers that load their filters.
+    pub loading: Vec<NodeId>,
 }
 
 impl<P: Clone> EventManager<P> {
@@ -18,8 +20,23 @@ impl<P: Clone> EventManager<P> {
     #[must_use]
     pub fn awaited_nodes(&self) -> Option<AwaitedNodes> {
         let is_waiting = matches!(self.phase.get(), Phase::Waiting { .. });
-        is_waiting
-            .then(|| AwaitedNodes { absent: self.peers.absent(), unfed: self.readouts.unfed().collect() })
+        is_waiting.then(|| AwaitedNodes {
+            absent: self.peers.absent(),
+            unfed: self.readouts.unfed().collect(),
+            loading: self.flow.builders().loading().collect(),
+        })
+    }
+
+    /// Returns whether a node that is connected waits for something that may take any time: programs that feed its sources are
+    /// started by hand, and a filter may load for minutes.
+    pub(super) fn some_wait(&self, now: Timestamp) -> bool {
+        let is_lost = |node| self.peers.is_lost(node, now);
+        self.readouts.some_wait(is_lost) || self.flow.builders().some_wait(is_lost)
+    }
+
+    /// Returns a node that declines the start, if there is one.
+    pub(super) fn declining(&self) -> Option<NodeId> {
+        self.readouts.declining().or_else(|| self.flow.builders().declining())
     }
 
     /// Holds the start of the run, or releases it. While it is held the run waits, even if all nodes are there, and has no time
@@ -29,15 +46,15 @@ impl<P: Clone> EventManager<P> {
         self.phase.hold(now, held);
     }
 
-    /// Returns whether the start is held and nothing else is awaited: all nodes are connected, and programs feed all sources that
-    /// wait for one.
+    /// Returns whether the start is held and nothing else is awaited: all nodes are connected, programs feed all sources that
+    /// wait for one, and the workers of builder units have loaded their filters.
     #[must_use]
     pub fn is_ready(&self, now: Timestamp) -> bool {
         let is_lost = |node| self.peers.is_lost(node, now);
         self.phase.is_held()
             && self.peers.absent().is_empty()
             && !self.peers.present().into_iter().any(is_lost)
-            && !self.readouts.some_wait(is_lost)
+            && !self.some_wait(now)
     }
 
     /// Starts the run without the absent nodes. It cannot start if these are all nodes of a role, or a requirement is not met.

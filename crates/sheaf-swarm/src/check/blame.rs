@@ -3,7 +3,7 @@
 
 use super::Evidence;
 use crate::filter::decide;
-use crate::options::{Options, TriggerOptions};
+use crate::options::{Options, TriggerOptions, UNKNOWN_EVENTS};
 use crate::source::{SourcePlan, plan_sources};
 use crate::violation::{Violation, violation};
 use sheaf_protocol::builder::{Decision, IncompletePolicy};
@@ -208,9 +208,16 @@ impl Blame<'_> {
         let is_lost = !self.defects.sent.contains(&(source, event))
             || options.is_off(source)
             || options.may_be_renumbered(source)
+            || self.has_wrong_number_while_excluded(event, source)
             || self.expires(readout);
         let program = self.evidence.watch.troubles.of_program(source, at);
         (ends || ends_early) && (is_lost || program || self.readout(readout, at))
+    }
+
+    /// Returns whether a fragment with a wrong number far ahead may have been dropped because its source was excluded. The event is in no
+    /// range of the exclusion, and the source is missing in it for another reason.
+    fn has_wrong_number_while_excluded(&self, event: EventId, source: SourceId) -> bool {
+        event.0 >= UNKNOWN_EVENTS && self.evidence.options.may_be_excluded(source)
     }
 
     /// Returns whether a readout unit gave up waiting for the request of a fragment.

@@ -5,7 +5,7 @@ use crate::filter::{Conduct, conduct};
 use crate::options::{FarmOptions, Options};
 use crate::violation::{Violation, violation};
 use sheaf_protocol::farm::{Departure, FarmCounts, Quarantine, Seat};
-use sheaf_wire::EventId;
+use sheaf_wire::{EventId, Nanos};
 use std::collections::{BTreeMap, HashSet};
 
 /// Record of one farm: the inputs and outputs of its dispatcher.
@@ -153,7 +153,9 @@ impl FarmWatch {
         self.failed_at.remove(&event);
         let tries = self.tries.remove(&event).unwrap_or_default();
         if *why == Quarantine::Unattended {
-            let explained = !farm.is_patient();
+            // Processors that are killed or frozen while they load their filter do not begin the patience anew.
+            let ends_loading = farm.dies_loading.is_possible() || !options.faults.is_empty();
+            let explained = !farm.is_patient() || (ends_loading && farm.load > Nanos::ZERO);
             return explained.then_some(()).ok_or_else(|| {
                 violation!("event {event} is given up for lack of processors, which come back sooner")
             });

@@ -117,6 +117,8 @@ pub struct Watch {
     pub readout_lives: ReadoutRecords,
     /// Fragments of the sources that programs feed.
     pub feeds: FeedRecord,
+    /// Builder units whose processors could not load their filter.
+    pub(crate) declined: BTreeSet<NodeId>,
     /// Windows of hits that were requested.
     pub windows: WindowRecord,
     /// Run records of programs.
@@ -258,10 +260,10 @@ impl Watch {
                 self.faults.given_up += 1;
                 self.given_up.push((*builder, now));
             }
-            ManagerEvent::StartDeclined { readout } => {
+            ManagerEvent::StartDeclined { node } => {
                 self.faults.failed_starts += 1;
-                if !self.feeds.declined.contains(readout) {
-                    self.fail(format!("{readout} is said to decline the start, and no program of it has"));
+                if !self.feeds.declined.contains(node) && !self.declined.contains(node) {
+                    self.fail(format!("{node} is said to decline the start, and has not"));
                 }
             }
             ManagerEvent::StartFailed { .. } => self.faults.failed_starts += 1,

@@ -19,7 +19,7 @@ use sheaf_protocol::builder::{BuilderConfig, BuilderEvent, BuilderUnit, Decision
 use sheaf_protocol::liveness::LinkStatus;
 use sheaf_protocol::output::Sender;
 use sheaf_source::described::{ByteOrder, Field, Width};
-use sheaf_wire::message::Work;
+use sheaf_wire::message::{Readiness, Work};
 use sheaf_wire::{Event, EventId, Nanos, NodeId, SessionId, SourceId, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -87,6 +87,11 @@ impl BuilderNode {
         self.waiting.clear();
         self.writing.clear();
         self.reporting.clear();
+    }
+
+    /// Returns whether events can be judged.
+    pub(super) fn readiness(&self) -> Readiness {
+        self.farm.as_ref().map_or(Readiness::Ready, Farm::readiness)
     }
 
     /// Returns the work on built events.
@@ -216,6 +221,12 @@ impl Cluster {
                     };
                     disagree |= compare(options, &mut node.numbers, unit, &mut event);
                     watch.see_built(post.now, options, id, &event);
+                    if node.farm.as_ref().is_some_and(|farm| farm.readiness() == Readiness::Loading) {
+                        watch.fail(format!(
+                            "{id} has event {} and no processor that has loaded its filter",
+                            event.id
+                        ));
+                    }
                     post.note(Line::built(id, session, &event, Step::Built));
                     match &mut node.farm {
                         Some(farm) => farm.offer(event),
@@ -275,14 +286,20 @@ impl Cluster {
         self.note_work(index);
     }
 
-    /// Reports outcomes of events, and whether the output is behind, to a builder, as a node does in every round.
-    fn note_work(&mut self, index: usize) {
-        let Self { post, builders, .. } = self;
+    /// Reports to a builder what a node reports in every round: work on events, whether they can be judged, and whether the output is
+    /// behind.
+    pub(super) fn note_work(&mut self, index: usize) {
+        let Self { post, builders, watch, .. } = self;
         let node = &mut builders[index];
-        let (work, is_behind) = (node.work(), node.is_output_behind());
+        let (work, readiness, is_behind) = (node.work(), node.readiness(), node.is_output_behind());
+        if readiness == Readiness::Failed {
+            watch.declined.insert(node.host.node);
+        }
         if let Some(unit) = &mut node.unit {
             unit.handle_work(work);
+            unit.handle_readiness(post.now, readiness);
             unit.handle_output(post.now, is_behind);
+            post.carry_all(unit);
             let deadline = unit.poll_timeout();
             post.arm(&mut node.host, deadline);
         }

@@ -45,8 +45,9 @@ impl Cluster {
             writeln!(
                 text,
                 "  {id}/{}: finished {finished}, builds {building} events, {pending} wait for a decision \
-                 ({undecided} with the disk), {bytes}, waits for {deadline}",
-                node.host.session
+                 ({undecided} with the disk), {bytes}, waits for {deadline}{}",
+                node.host.session,
+                node.farm.as_ref().map_or_else(String::new, |farm| format!("; {}", farm.explain())),
             )
             .expect("a string takes every text");
         }

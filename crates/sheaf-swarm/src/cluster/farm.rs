@@ -5,7 +5,7 @@ use super::Cluster;
 use super::post::{FarmTurn, Happening, Post};
 use crate::check::Watch;
 use crate::check::farms::{FarmWatch, check_counts};
-use crate::filter::{Conduct, conduct, decide};
+use crate::filter::{Conduct, conduct, decide, dies_loading};
 use crate::options::{FarmOptions, Options};
 use crate::payload::SimPayload;
 use sheaf_protocol::builder::Decision;
@@ -13,6 +13,7 @@ use sheaf_protocol::farm::{
     Departure, Dispatcher, DispatcherConfig, DispatcherEvent, FarmCounts, Processor, ProcessorEvent, Seat,
     Ticket, Word,
 };
+use sheaf_wire::message::Readiness;
 use sheaf_wire::{Event, EventId, FilterFailure, NodeId, SessionId, Timestamp};
 
 /// A farm.
@@ -24,10 +25,17 @@ pub(super) struct Farm {
     wake_at: Option<Timestamp>,
 }
 
+/// Number of processes that may end at a place before one has loaded its filter, until the start is declined.
+const ATTEMPTS_TO_LOAD: u32 = 3;
+
 /// A place for a process, and its current process.
 #[derive(Debug, Default)]
 struct Process {
     life: u32,
+    /// Whether a process in this place has ever loaded its filter.
+    has_loaded: bool,
+    /// Number of processes that have ended before that.
+    failures: u32,
     alive: Option<Alive>,
 }
 
@@ -36,6 +44,10 @@ struct Alive {
     seat: Seat,
     role: Processor<EventId, Decision>,
     judging: Option<(Ticket, EventId)>,
+    /// Whether it loads its filter.
+    loading: bool,
+    /// Whether its first request has arrived.
+    has_asked: bool,
     /// Whether it sends nothing more.
     silent: bool,
 }
@@ -47,6 +59,7 @@ impl Farm {
             seats: options.processors,
             ahead: options.ahead,
             time_limit: Some(options.time_limit),
+            load_time_limit: Some(options.load_time_limit),
             retries: options.retries,
             patience: Some(options.patience),
         };
@@ -60,6 +73,46 @@ impl Farm {
         self.dispatcher.held().0 == 0
     }
 
+    /// Returns whether the processes have loaded their filters, as a node does.
+    pub(super) fn readiness(&self) -> Readiness {
+        let mut loading = self.processes.iter().filter(|process| !process.has_loaded).peekable();
+        if loading.peek().is_none() {
+            Readiness::Ready
+        } else if loading.any(|process| process.failures >= ATTEMPTS_TO_LOAD) {
+            Readiness::Failed
+        } else {
+            Readiness::Loading
+        }
+    }
+
+    /// Describes what the farm waits for.
+    pub(super) fn explain(&self) -> String {
+        let (held, given) = self.dispatcher.held();
+        let processes = self.processes.iter().map(|process| match &process.alive {
+            None => "none",
+            Some(alive) if alive.loading => "loads",
+            Some(alive) if alive.silent => "silent",
+            Some(alive) if alive.judging.is_some() => "judges",
+            Some(_) => "idle",
+        });
+        let processes: Vec<&str> = processes.collect();
+        let deadline = self.dispatcher.poll_timeout();
+        format!(
+            "its farm holds {held} events, {given} at processors ({}, {} joined), and waits for {deadline:?}",
+            processes.join(", "),
+            self.dispatcher.present()
+        )
+    }
+
+    /// Records the first request of a process.
+    fn note_loaded(&mut self, seat: Seat) {
+        for process in &mut self.processes {
+            if let Some(alive) = process.alive.as_mut().filter(|alive| alive.seat == seat) {
+                (process.has_loaded, alive.has_asked) = (true, true);
+            }
+        }
+    }
+
     pub(super) fn counts(&self) -> FarmCounts {
         self.dispatcher.counts()
     }
@@ -71,7 +124,9 @@ impl Farm {
 
     /// Ends the process at a place. The dispatcher is notified after a while, and the place is filled again later.
     fn kill(&mut self, place: usize, at: &mut Ways<'_>) -> bool {
-        let Some(alive) = self.processes[place].alive.take() else { return false };
+        let process = &mut self.processes[place];
+        let Some(alive) = process.alive.take() else { return false };
+        process.failures += u32::from(!process.has_loaded);
         at.plan(at.farm.way.0, FarmTurn::Gone(alive.seat));
         at.plan(at.farm.restart.0, FarmTurn::Begin(place));
         true
@@ -80,7 +135,8 @@ impl Farm {
     /// Lets a process start its next event, and transports its messages.
     fn drive(&mut self, place: usize, at: &mut Ways<'_>) {
         let process = &mut self.processes[place];
-        let Some(alive) = process.alive.as_mut().filter(|alive| !alive.silent) else { return };
+        let is_at_work = |alive: &&mut Alive| !alive.silent && !alive.loading;
+        let Some(alive) = process.alive.as_mut().filter(is_at_work) else { return };
         if alive.judging.is_none()
             && let Some(ProcessorEvent::Judge(ticket, event)) = alive.role.poll_event()
         {
@@ -156,12 +212,30 @@ impl Cluster {
                     let process = &mut farm.processes[place];
                     process.life += 1;
                     let role = Processor::new(setup.asks);
-                    process.alive = Some(Alive { seat, role, judging: None, silent: false });
-                    farm.drive(place, &mut ways);
+                    process.alive = Some(Alive {
+                        seat,
+                        role,
+                        judging: None,
+                        loading: true,
+                        has_asked: false,
+                        silent: false,
+                    });
+                    ways.plan(setup.load.0, FarmTurn::Loaded(place, process.life));
                 }
                 // The seat of the previous process has not ended yet.
                 None => ways.plan(setup.restart.0, FarmTurn::Begin(place)),
             },
+            FarmTurn::Loaded(place, life) => {
+                let process = &mut farm.processes[place];
+                if let Some(alive) = process.alive.as_mut().filter(|_| process.life == life) {
+                    alive.loading = false;
+                    if dies_loading(options, setup, (builder, place, life)) {
+                        farm.kill(place, &mut ways);
+                    } else {
+                        farm.drive(place, &mut ways);
+                    }
+                }
+            }
             FarmTurn::Down(place, life, ticket, event) => {
                 let process = &mut farm.processes[place];
                 if let Some(alive) = process.alive.as_mut().filter(|_| process.life == life) {
@@ -180,6 +254,9 @@ impl Cluster {
                     Word::Ask(_) | Word::Verdict(..) => farm.watch.note_alive(seat),
                 }
                 farm.dispatcher.handle_input(now, seat, word);
+                if farm.dispatcher.has_loaded(seat) {
+                    farm.note_loaded(seat);
+                }
             }
             FarmTurn::Gone(seat) => {
                 farm.watch.end(seat);
@@ -259,9 +336,11 @@ impl Cluster {
                 }
                 DispatcherEvent::Ended { seat, why, event } => {
                     let alive = farm.processes.iter().filter_map(|process| process.alive.as_ref());
+                    // A filter that loads while its host is frozen is late.
+                    let is_in_time = |alive: &Alive| alive.has_asked || options.faults.is_empty();
                     let speaks = event.is_none()
                         && setup.is_patient()
-                        && alive.filter(|alive| alive.seat == seat).any(|alive| !alive.silent);
+                        && alive.filter(|it| it.seat == seat).any(|it| !it.silent && is_in_time(it));
                     if let Err(what) = farm.watch.end_by_will(seat, why, speaks) {
                         watch.fail(format!("{id}: {what}"));
                     }

@@ -101,7 +101,11 @@ impl Cluster {
         match node.role {
             Role::Manager => {}
             Role::Readout => self.make_readout(index, me),
-            Role::Builder => self.make_builder(index, me),
+            Role::Builder => {
+                self.make_builder(index, me);
+                self.begin_farm(index);
+                self.note_work(index);
+            }
             Role::Output => self.make_output(index, me),
         }
         if node.role != Role::Manager {
@@ -111,7 +115,6 @@ impl Cluster {
         self.post.open_links(&host);
         self.change_links(node, LinkStatus::Up);
         if node.role == Role::Builder {
-            self.begin_farm(index);
             self.settle_builder(index);
             self.settle_sender(index);
         } else {

@@ -1,5 +1,6 @@
 //! Drives the event manager, its triggers, and the operator.
 
+use super::builders::BuilderNode;
 use super::post::{Happening, Host};
 use super::{Cluster, RUN};
 use crate::log::{Line, Turn};
@@ -10,6 +11,7 @@ use sheaf_protocol::Identity;
 use sheaf_protocol::channel::ChannelTimes;
 use sheaf_protocol::manager::{EventManager, ManagerConfig, ManagerEvent, Triggers, Veto};
 use sheaf_protocol::numbering::ShiftConfig;
+use sheaf_wire::message::Readiness;
 use sheaf_wire::{DropReason, Nanos, NodeId, SessionId, SourceId, Timestamp, TriggerType};
 use std::collections::BTreeMap;
 
@@ -121,7 +123,7 @@ impl Cluster {
     pub(super) fn settle_manager(&mut self) {
         let (had_started, mut has_closed) = (self.manager.has_started, false);
         self.exchange_triggers();
-        let Self { post, manager, watch, options, .. } = self;
+        let Self { post, manager, builders, watch, options, .. } = self;
         post.carry_all(&mut manager.machine);
         while let Some(event) = manager.machine.poll_event() {
             watch.see_manager_event(post.now, &event);
@@ -133,7 +135,20 @@ impl Cluster {
                 watch.fail(what);
             }
             match event {
-                ManagerEvent::Started { .. } => manager.has_started = true,
+                ManagerEvent::Started { absent } => {
+                    manager.has_started = true;
+                    let loads = |node: &&BuilderNode| node.readiness() == Readiness::Loading;
+                    let is_awaited = |node: &&BuilderNode| !absent.contains(&node.host.node);
+                    if options.faults.is_empty()
+                        && watch.faults.given_up == 0
+                        && let Some(node) = builders.iter().filter(is_awaited).find(loads)
+                    {
+                        watch.fail(format!(
+                            "the run starts while processors of {} load their filter",
+                            node.host.node
+                        ));
+                    }
+                }
                 ManagerEvent::Ended(ended) => {
                     for event in ended.events() {
                         post.note(Line::Ended { event, outcome: ended.outcome });
@@ -152,9 +167,14 @@ impl Cluster {
                     has_closed = true;
                 }
                 ManagerEvent::RequirementUnmet { requirement, missing } => {
+                    watch.operator.ended_paused = None;
                     watch.see_unmet(post.now, options, requirement, &missing);
                 }
-                ManagerEvent::RequirementMet { requirement } => watch.see_met(post.now, options, requirement),
+                ManagerEvent::RequirementMet { requirement } => {
+                    // The last triggers may come in this moment, after the change is announced.
+                    watch.operator.ended_paused = None;
+                    watch.see_met(post.now, options, requirement);
+                }
                 ManagerEvent::SourceExcluded { .. } => watch.operator.excluded += 1,
                 ManagerEvent::SourceIncluded { .. } => watch.operator.included += 1,
                 ManagerEvent::StartDeclined { .. }

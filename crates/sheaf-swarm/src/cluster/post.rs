@@ -88,6 +88,8 @@ pub(super) enum Happening {
 pub(super) enum FarmTurn {
     /// The process at a place begins a life.
     Begin(usize),
+    /// The process of a place has loaded its filter, or dies instead.
+    Loaded(usize, u32),
     /// An event arrives at the process of a place, in this life of it.
     Down(usize, u32, Ticket, EventId),
     /// A message arrives at the dispatcher.

@@ -276,6 +276,7 @@ impl Assembly {
             seats: filter.workers,
             ahead: 32,
             time_limit: Some(TIME_LIMIT),
+            load_time_limit: None,
             retries: 1,
             patience: Some(Nanos::from_secs(5)),
         };

@@ -14,7 +14,13 @@ pub struct FarmOptions {
     pub judge: Nanos,
     /// Latency from dispatcher to processor, and back.
     pub way: Nanos,
-    /// Time limit after which a processor is ended if it owes a message.
+    /// Time for which a processor loads its filter before it requests events.
+    pub load: Nanos,
+    /// Processors that die while they load it.
+    pub dies_loading: Ratio,
+    /// Time limit for the first request of a processor.
+    pub load_time_limit: Nanos,
+    /// Time limit after which a processor is ended if it owes another message.
     pub time_limit: Nanos,
     /// Time for which events wait if there is no processor.
     pub patience: Nanos,
@@ -45,6 +51,9 @@ impl Default for FarmOptions {
             ahead: 4,
             judge: Nanos::from_micros(40),
             way: Nanos::from_micros(5),
+            load: Nanos::ZERO,
+            dies_loading: Ratio::NEVER,
+            load_time_limit: Nanos::from_millis(10),
             time_limit: Nanos::from_millis(2),
             patience: Nanos::from_millis(20),
             retries: 1,
@@ -71,13 +80,16 @@ impl FarmOptions {
     #[must_use]
     pub fn is_patient(&self) -> bool {
         let limit = 2 * self.turn().0 + 500_000;
-        self.time_limit.0 >= limit && self.patience.0 >= 4 * (self.restart.0 + self.time_limit.0 + self.way.0)
+        self.time_limit.0 >= limit
+            && self.load_time_limit.0 >= 2 * self.load.0 + limit
+            && self.patience.0 >= 4 * (self.restart.0 + self.time_limit.0 + self.way.0)
     }
 
     /// Returns whether a filter can end its processor or fail.
     #[must_use]
     pub fn is_faulty(&self) -> bool {
-        let harm = [self.fails, self.dies, self.hangs, self.falls_silent, self.contradicts];
+        let harm =
+            [self.fails, self.dies, self.hangs, self.falls_silent, self.contradicts, self.dies_loading];
         harm.into_iter().any(Ratio::is_possible)
     }
 }

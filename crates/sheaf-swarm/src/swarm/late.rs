@@ -13,6 +13,9 @@ use sheaf_protocol::manager::{LossAction, Requirement};
 use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, Timestamp};
 use std::collections::BTreeSet;
 
+/// Number of the draws of the time that filters take to load.
+const LOADING: u64 = 79;
+
 impl Swarm {
     /// Draws output nodes. They always return, because a run cannot end without them.
     pub(super) fn outputs(&mut self) {
@@ -207,6 +210,7 @@ impl Swarm {
         let time_limit = if is_hasty { Nanos(turn / 2 + 1) } else { Nanos(2 * turn + 500_000) };
         let hasty = dice.pick(&[restart, Nanos(restart.0 / 2)]);
         let patience = if is_hasty { hasty } else { Nanos(4 * (restart.0 + time_limit.0 + way.0)) };
+        let (load, dies_loading, load_time_limit) = self.loading(turn, is_hasty);
         let number = |dice: &mut Dice, end| u16::try_from(dice.between(1, end)).unwrap_or(1);
         let processors = number(&mut dice, 4);
         let ahead = dice.pick(&[1, 2, 4, 16]);
@@ -228,6 +232,9 @@ impl Swarm {
             ahead,
             judge,
             way,
+            load,
+            dies_loading,
+            load_time_limit,
             time_limit,
             patience,
             retries,
@@ -240,6 +247,21 @@ impl Swarm {
             contradicts,
             asks: ahead * dice.pick(&[1, 1, 3]),
         });
+    }
+
+    /// Draws for how long processors load their filters, how many die meanwhile, and the time limit.
+    fn loading(&self, turn: u64, is_hasty: bool) -> (Nanos, Ratio, Nanos) {
+        let mut dice = Dice::new(self.options.seed, LOADING);
+        let longest = dice.pick(&[
+            Nanos::ZERO,
+            Nanos::from_micros(500),
+            Nanos::from_millis(10),
+            Nanos::from_millis(300),
+        ]);
+        let load = dice.time_between(Nanos::ZERO, Nanos(longest.0 + 1));
+        let dies = if self.is_calm { 0 } else { dice.pick(&[0, 0, 0, 50_000, 300_000, 1_000_000]) };
+        let limit = if is_hasty { load.0 / 2 + 1 } else { 2 * (load.0 + turn) + 500_000 };
+        (load, Ratio::per_million(dies), Nanos(limit))
     }
 
     /// Draws bounds that few runs reach.

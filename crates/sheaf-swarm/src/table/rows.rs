@@ -141,6 +141,8 @@ pub const ROWS: &[Row<Options>] = rows! {
     "farm, processors" ["filter.workers", "filter.processes"] |o| text(o.farm.map(|farm| farm.processors));
     "farm, events ahead" ["filter.ahead"] |o| text(o.farm.map(|farm| farm.ahead));
     "farm, time limit" ["filter.time_limit_ms"] |o| text(o.farm.map(|farm| farm.time_limit));
+ "farm, time to load" ["filter.load_time_limit_ms"] |o| text(o.farm.map(|farm| farm.load));
+    "farm, processor dies while it loads" [] |o| text(o.farm.map(|farm| ratio(farm.dies_loading)));
     "farm, retries" ["filter.retries"] |o| text(o.farm.map(|farm| farm.retries));
     "farm, patience" ["filter.patience_ms"] |o| text(o.farm.map(|farm| farm.patience));
     "farm, time of a verdict" [] |o| text(o.farm.map(|farm| farm.judge));

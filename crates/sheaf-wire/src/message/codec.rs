@@ -11,7 +11,7 @@ use super::layout::{
     PartRequestBytes, ReadoutStatusBytes, RecordedBytes, RenumberBytes, RenumberedBytes, RequestBytes,
     ShapeBytes, SuperFragmentsBytes, VERSION,
 };
-use super::{Body, Header, Message, PartRequest, Request, SuperFragments, WindowRequest, Work};
+use super::{Body, Header, Message, PartRequest, Readiness, Request, SuperFragments, WindowRequest, Work};
 use crate::checksum::{crc32c, crc32c_append};
 use crate::{ByteCount, NodeId, Payload, RunNumber, SessionId, SourceId};
 use fragments::{emit_super_fragments_head, parse_super_fragments};
@@ -123,6 +123,7 @@ impl PayloadSource<bytes::Bytes> for std::collections::VecDeque<bytes::Bytes> {
 const REQUEST_BEHIND: u32 = 1;
 const REQUEST_KEPT: u32 = 2;
 const REQUEST_WORK: u32 = Work::Judging.flags() | Work::Storing.flags();
+const REQUEST_READINESS: u32 = Readiness::Loading.flags() | Readiness::Failed.flags();
 
 impl Kind {
     /// Returns whether fragments follow the head.
@@ -159,7 +160,8 @@ impl<P: Payload> Message<P> {
                     flags: U32::new(
                         flag(request.output_behind, REQUEST_BEHIND)
                             | flag(!request.kept.is_empty(), REQUEST_KEPT)
-                            | request.work.flags(),
+                            | request.work.flags()
+                            | request.readiness.flags(),
                     ),
                 };
                 head.extend_from_slice(fixed.as_bytes());
@@ -481,10 +483,11 @@ fn parse_request(bytes: &[u8]) -> Result<Request, DecodeError> {
     let (absent, rest) = parse_list(rest, fixed.absent.get())?;
     let flags = fixed.flags.get();
     let bad_flags = DecodeError::BadValue { field: "request flags", value: u64::from(flags) };
-    if flags > (REQUEST_BEHIND | REQUEST_KEPT | REQUEST_WORK) {
+    if flags & !(REQUEST_BEHIND | REQUEST_KEPT | REQUEST_WORK | REQUEST_READINESS) != 0 {
         return Err(bad_flags);
     }
     let Some(work) = Work::from_flags(flags & REQUEST_WORK) else { return Err(bad_flags) };
+    let Some(readiness) = Readiness::from_flags(flags & REQUEST_READINESS) else { return Err(bad_flags) };
     let (slots, bytes) = (fixed.slots.get(), ByteCount(fixed.bytes.get()));
     let kept = match (flags & REQUEST_KEPT != 0, rest.len()) {
         (false, 0) => Vec::new(),
@@ -493,7 +496,7 @@ fn parse_request(bytes: &[u8]) -> Result<Request, DecodeError> {
         (true, _) => parse_all(rest)?,
     };
     let output_behind = flags & REQUEST_BEHIND != 0;
-    Ok(Request { slots, bytes, finished, absent, kept, output_behind, work })
+    Ok(Request { slots, bytes, finished, absent, kept, output_behind, work, readiness })
 }
 
 /// Writes the part and the sources of a request.

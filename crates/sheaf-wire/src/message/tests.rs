@@ -138,9 +138,10 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
     let absent = prop::collection::vec(any::<(u64, u16, u16)>(), 0..3);
     let kept = prop::collection::vec((any::<u16>(), any::<[u64; 2]>(), 1..u32::MAX), 0..3);
     let work = prop::sample::select(vec![Work::None, Work::Judging, Work::Storing]);
-    let sizes = (any::<u32>(), any::<u64>(), any::<bool>(), work);
+    let readiness = prop::sample::select(vec![Readiness::Ready, Readiness::Loading, Readiness::Failed]);
+    let sizes = (any::<u32>(), any::<u64>(), any::<bool>(), work, readiness);
     let request = (sizes, prop::collection::vec(finished(), 0..5), absent, kept).prop_map(
-        |((slots, bytes, output_behind, work), finished, absent, kept)| {
+        |((slots, bytes, output_behind, work, readiness), finished, absent, kept)| {
             let entry = |(event, readout, parts)| AbsentReadout { event: EventId(event), readout, parts };
             let absent = absent.into_iter().map(entry).collect();
             let entry = |(output, [session, first], count): (u16, [u64; 2], u32)| Kept {
@@ -151,7 +152,7 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
             };
             let kept = kept.into_iter().map(entry).collect();
             let bytes = ByteCount(bytes);
-            Body::Request(Request { slots, bytes, finished, absent, kept, output_behind, work })
+            Body::Request(Request { slots, bytes, finished, absent, kept, output_behind, work, readiness })
         },
     );
     let assign =

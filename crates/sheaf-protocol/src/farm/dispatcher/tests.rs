@@ -10,6 +10,7 @@ type News = DispatcherEvent<&'static str, bool>;
 
 const START: Timestamp = Timestamp(1_000);
 const LIMIT: Nanos = Nanos::from_millis(10);
+const LOAD_LIMIT: Nanos = Nanos::from_millis(200);
 const PATIENCE: Nanos = Nanos::from_millis(50);
 
 fn config() -> DispatcherConfig {
@@ -18,6 +19,7 @@ fn config() -> DispatcherConfig {
         seats: 4,
         ahead: 4,
         time_limit: Some(LIMIT),
+        load_time_limit: Some(LOAD_LIMIT),
         retries: 1,
         patience: Some(PATIENCE),
     }
@@ -283,6 +285,91 @@ fn events_wait_for_a_processor_only_for_so_long() {
     assert_eq!(patient.poll_timeout(), None);
     patient.handle_timeout(Timestamp::MAX);
     assert_eq!(news(&mut patient), []);
+}
+
+#[test]
+fn a_processor_has_a_time_limit_of_its_own_to_load_its_filter() {
+    let mut farm = farm();
+    let loading = farm.join(START).expect("there is a seat");
+    offer(&mut farm, 0..1);
+    assert!(!farm.has_loaded(loading));
+    let deadline = farm.poll_timeout().expect("it is waited for");
+    assert_eq!((deadline.at, deadline.why), (START + LOAD_LIMIT, Why::Question(loading)));
+    let later = START + LIMIT + PATIENCE;
+    farm.handle_timeout(later);
+    assert_eq!(news(&mut farm), [], "the event waits for it");
+    farm.handle_input(later, loading, Word::Ask(1));
+    assert!(farm.has_loaded(loading));
+    assert_eq!(gives(&mut farm, later).len(), 1);
+    let hangs = farm.join(later).expect("there is a seat");
+    farm.handle_timeout(later + LIMIT);
+    let _ = news(&mut farm);
+    farm.handle_timeout(later + LOAD_LIMIT);
+    assert_eq!(
+        news(&mut farm),
+        [DispatcherEvent::Ended { seat: hangs, why: Departure::Silent, event: None }]
+    );
+}
+
+#[test]
+fn processors_that_end_while_they_load_keep_events_waiting_only_for_so_long() {
+    let mut farm = farm();
+    offer(&mut farm, 0..1);
+    let step = Nanos(PATIENCE.0 / 5);
+    let mut now = START;
+    for _ in 0..4 {
+        now += step;
+        let seat = farm.join(now).expect("there is a seat");
+        now += step;
+        farm.handle_timeout(now);
+        farm.handle_end(now, seat, Departure::Died);
+    }
+    assert_eq!(news(&mut farm), [], "nobody was there for four fifths of the patience");
+    farm.handle_timeout(now + step);
+    assert_eq!(news(&mut farm), [quarantined(0, Quarantine::Unattended)]);
+}
+
+#[test]
+fn events_do_not_wait_for_ever_while_others_load() {
+    let mut farm = farm();
+    offer(&mut farm, 0..1);
+    let mut seat = farm.join(START).expect("there is a seat");
+    let end = START + PATIENCE + LOAD_LIMIT;
+    let mut now = START;
+    while now + LIMIT < end {
+        // The next one begins before the last one ends: there is always a processor.
+        now += LIMIT;
+        let next = farm.join(now).expect("there is a seat");
+        farm.handle_end(now, seat, Departure::Died);
+        farm.handle_timeout(now);
+        assert_eq!(news(&mut farm), []);
+        seat = next;
+    }
+    farm.handle_timeout(end);
+    assert_eq!(news(&mut farm), [quarantined(0, Quarantine::Unattended)]);
+    farm.handle_input(end, seat, Word::Ask(1));
+    offer(&mut farm, 1..2);
+    assert_eq!(gives(&mut farm, end).len(), 1, "it judges what follows");
+}
+
+/// A processor that loads its filter was reserved for an event that then was given up.
+#[test]
+fn a_processor_that_was_reserved_for_an_event_that_is_given_up_gets_others() {
+    let mut farm = farm();
+    let first = join(&mut farm, 1);
+    offer(&mut farm, 0..1);
+    assert_eq!(gives(&mut farm, START).len(), 1);
+    farm.handle_end(START, first, Departure::Died);
+    let loading = farm.join(START).expect("there is a seat");
+    assert!(gives(&mut farm, START).is_empty(), "it has not asked");
+    let end = START + PATIENCE + LOAD_LIMIT;
+    farm.handle_timeout(end);
+    let left = news(&mut farm);
+    assert!(left.contains(&quarantined(0, Quarantine::Unattended)), "{left:?}");
+    let next = if farm.has_loaded(loading) { loading } else { join(&mut farm, 1) };
+    offer(&mut farm, 1..2);
+    let given = gives(&mut farm, end);
+    assert_eq!(given.iter().map(|give| give.seat).collect::<Vec<_>>(), [next]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! When a run starts.
 
 use super::*;
+use sheaf_wire::message::Readiness;
 
 #[test]
 fn a_run_without_any_builder_does_not_begin() {
@@ -52,6 +53,64 @@ fn a_run_starts_when_the_programs_that_feed_sources_are_there_however_long_that_
     assert!(world.said_to(NodeId::readout(0)).contains(&Body::Command(Command::Start)));
 }
 
+impl World {
+    /// A builder unit without credit states whether its workers have loaded their filters.
+    fn state(&mut self, builder: u16, readiness: Readiness) {
+        self.say(NodeId::builder(builder), Body::Request(Request { readiness, ..Request::default() }));
+    }
+}
+
+#[test]
+fn a_run_starts_when_the_workers_have_loaded_their_filters_however_long_that_takes() {
+    let mut world = World::empty(Triggers::Free, |_| {});
+    for quarter in 0..400 {
+        world.now = Timestamp(quarter * 250_000_000);
+        (0..2).for_each(|index| world.say(NodeId::readout(index), Body::ReadoutStatus(present())));
+        world.state(0, Readiness::Loading);
+        world.state(1, Readiness::Ready);
+        world.manager.handle_timeout(world.now);
+        world.drain();
+        assert!(!world.manager.is_running() && world.events.is_empty(), "at {}", world.now);
+        let awaited = AwaitedNodes { loading: vec![NodeId::builder(0)], ..AwaitedNodes::default() };
+        assert_eq!(world.manager.awaited_nodes(), Some(awaited));
+    }
+    world.state(0, Readiness::Ready);
+    assert!(world.manager.is_running());
+    assert_eq!(world.manager.dead_time(world.now).run(), Nanos::ZERO);
+}
+
+#[test]
+fn a_builder_whose_workers_cannot_load_their_filters_declines_the_start() {
+    let mut world = World::empty(Triggers::Free, |_| {});
+    (0..2).for_each(|index| world.say(NodeId::readout(index), Body::ReadoutStatus(present())));
+    world.state(1, Readiness::Failed);
+    assert!(world.events.contains(&ManagerEvent::StartDeclined { node: NodeId::builder(1) }));
+    let mut running = World::new(Triggers::Free, |_| {});
+    running.state(1, Readiness::Failed);
+    assert!(running.manager.is_running(), "the worker of a run in progress is started again");
+}
+
+/// An acknowledgement arrived before the first request.
+#[test]
+fn a_run_does_not_start_before_each_builder_has_stated_whether_its_events_can_be_judged() {
+    let mut world = World::empty(Triggers::Free, |_| {});
+    (0..2).for_each(|index| world.say(NodeId::readout(index), Body::ReadoutStatus(present())));
+    world.grant(0, 0);
+    let header = Header {
+        run: RunNumber(1),
+        sender: NodeId::builder(1),
+        session: SessionId(1),
+        sequence: 0,
+        acknowledged: 0,
+        acknowledged_session: SessionId(0),
+    };
+    world.manager.handle_input(world.now, Message { header, body: Body::Acknowledge });
+    world.drain();
+    assert!(!world.manager.is_running(), "its workers may load their filters");
+    world.grant(1, 0);
+    assert!(world.manager.is_running());
+}
+
 /// The first status of a readout unit was lost, but an acknowledgement was not.
 #[test]
 fn a_run_does_not_start_before_the_status_of_each_readout_unit_is_known() {
@@ -82,7 +141,7 @@ fn a_start_that_crosses_a_decline_is_taken_back() {
     let status = ReadoutStatus { sources: 2, declines: true, ..ReadoutStatus::default() };
     world.say(NodeId::readout(1), Body::ReadoutStatus(status));
     assert!(!world.manager.is_running());
-    assert!(world.events.contains(&ManagerEvent::StartDeclined { readout: NodeId::readout(1) }));
+    assert!(world.events.contains(&ManagerEvent::StartDeclined { node: NodeId::readout(1) }));
 }
 
 /// A run with both readout units and as many of its two builder units, whose start is held.
