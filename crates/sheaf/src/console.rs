@@ -455,8 +455,7 @@ const NODES_NAMED: usize = 4;
 /// The progress line of a run that waits for nodes, or for programs that feed sources.
 fn starting(now: &Snapshot) -> Option<String> {
     let AwaitedNodes { absent, unfed, loading } = now.awaited_nodes.as_ref()?;
-    let waits =
-        [("", absent), ("programs that feed ", unfed), ("the workers to load the filter of ", loading)];
+    let waits = [("", absent), ("programs that feed ", unfed), ("filter workers of ", loading)];
     let waits = waits.into_iter().filter(|(_, nodes)| !nodes.is_empty());
     let waits: Vec<String> = waits.map(|(prefix, nodes)| format!("{prefix}{}", names(nodes))).collect();
     (!waits.is_empty()).then(|| format!("starting: waiting for {}", waits.join(", and for ")))

@@ -154,8 +154,8 @@ impl FarmWatch {
         let tries = self.tries.remove(&event).unwrap_or_default();
         if *why == Quarantine::Unattended {
             // Processors that are killed or frozen while they load their filter do not begin the patience anew.
-            let ends_loading = farm.dies_loading.is_possible() || !options.faults.is_empty();
-            let explained = !farm.is_patient() || (ends_loading && farm.load > Nanos::ZERO);
+            let is_disturbed = !options.faults.is_empty() && farm.load > Nanos::ZERO;
+            let explained = !farm.is_patient() || farm.dies_loading.is_possible() || is_disturbed;
             return explained.then_some(()).ok_or_else(|| {
                 violation!("event {event} is given up for lack of processors, which come back sooner")
             });

@@ -48,6 +48,7 @@ mod lab;
 mod libfabric;
 mod library;
 mod live_time;
+mod loading;
 mod log;
 mod lossy;
 mod memory;

@@ -1,0 +1,44 @@
+/*
+ * A filter for tests that takes its time to load in the workers of a run: until the file is there whose path its parameters are. A worker
+ * ends with status 7 where the path is "/dev/full". It wants every event.
+ */
+#include <fcntl.h>
+#include <sheaf.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The run itself makes the filter once, to check its parameters. */
+static int is_worker(void) {
+    char arguments[4096] = {0};
+    int file = open("/proc/self/cmdline", O_RDONLY);
+    ssize_t bytes = read(file, arguments, sizeof arguments - 1);
+    close(file);
+    size_t command = strlen(arguments) + 1;
+    return bytes > 0 && strcmp(arguments + command, "processor") == 0;
+}
+
+static void *create(const SheafFilterSetup *setup) {
+    static char itself;
+    const struct timespec pause = {0, 1000000};
+    if (!is_worker())
+        return &itself;
+    if (strcmp(setup->parameters, "/dev/full") == 0)
+        _exit(7);
+    while (access(setup->parameters, F_OK) != 0)
+        nanosleep(&pause, NULL);
+    return &itself;
+}
+
+static int32_t judge(void *self, const SheafEvent *event, SheafFilterVerdict *verdict) {
+    (void)self, (void)event;
+    verdict->accepted = 1;
+    return 0;
+}
+
+static void destroy(void *self) { (void)self; }
+
+const SheafFilterTable *sheaf_filter(void) {
+    static const SheafFilterTable table = {SHEAF_FILTER_ABI, sizeof table, create, judge, destroy};
+    return &table;
+}
