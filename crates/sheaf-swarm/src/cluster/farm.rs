@@ -132,6 +132,26 @@ impl Farm {
         true
     }
 
+    /// Starts the next process of a place, which loads its filter first.
+    fn begin(&mut self, place: usize, at: &mut Ways<'_>) {
+        let Some(seat) = self.dispatcher.join(at.post.now) else {
+            // The seat of the previous process has not ended yet.
+            at.plan(at.farm.restart.0, FarmTurn::Begin(place));
+            return;
+        };
+        let process = &mut self.processes[place];
+        process.life += 1;
+        process.alive = Some(Alive {
+            seat,
+            role: Processor::new(at.farm.asks),
+            judging: None,
+            loading: true,
+            has_asked: false,
+            silent: false,
+        });
+        at.plan(at.farm.load.0, FarmTurn::Loaded(place, process.life));
+    }
+
     /// Lets a process start its next event, and transports its messages.
     fn drive(&mut self, place: usize, at: &mut Ways<'_>) {
         let process = &mut self.processes[place];
@@ -207,24 +227,7 @@ impl Cluster {
         }
         let mut ways = Ways { post, options, farm: setup, builder, session };
         match turn {
-            FarmTurn::Begin(place) => match farm.dispatcher.join(now) {
-                Some(seat) => {
-                    let process = &mut farm.processes[place];
-                    process.life += 1;
-                    let role = Processor::new(setup.asks);
-                    process.alive = Some(Alive {
-                        seat,
-                        role,
-                        judging: None,
-                        loading: true,
-                        has_asked: false,
-                        silent: false,
-                    });
-                    ways.plan(setup.load.0, FarmTurn::Loaded(place, process.life));
-                }
-                // The seat of the previous process has not ended yet.
-                None => ways.plan(setup.restart.0, FarmTurn::Begin(place)),
-            },
+            FarmTurn::Begin(place) => farm.begin(place, &mut ways),
             FarmTurn::Loaded(place, life) => {
                 let process = &mut farm.processes[place];
                 if let Some(alive) = process.alive.as_mut().filter(|_| process.life == life) {

@@ -4,7 +4,7 @@ use super::Dice;
 use bytes::Bytes;
 use sheaf_wire::message::{
     AbsentReadout, Announcement, Assignment, Body, Command, Count, Delivered, Delivery, Destination,
-    EventRange, EventWindow, Finished, Header, Message, PARTS_NOT_ASKED, ReadoutStatus, Receipt,
+    EventRange, EventWindow, Finished, Header, Message, PARTS_NOT_ASKED, Readiness, ReadoutStatus, Receipt,
     ReceiptEntry, Release, Request, Shape, SuperFragments, WindowRequest, Work,
 };
 use sheaf_wire::{
@@ -122,6 +122,7 @@ fn request() -> Request {
         kept: Vec::new(),
         output_behind: true,
         work: Work::None,
+        readiness: Readiness::Loading,
     }
 }
 
