@@ -4,6 +4,7 @@
 /** @import { FiguresFeed } from "./nodes.js" */
 /** @import { NumbersFeed } from "./numbers.js" */
 /** @import { Feed } from "./feed.js" */
+/** @import { MapFeed } from "./map-data.js" */
 /** @import { Operator } from "./operator.js" */
 /** @import { AuditEntry, HistogramList, RunRecord, Traced, TracedList } from "./types.js" */
 /** @import { Navigation, View } from "./view.js" */
@@ -20,6 +21,7 @@ import { histogramsPanel } from "./histograms.js";
 import { html } from "./html.js";
 import { latencyPanel } from "./latency.js";
 import { logPanel } from "./log.js";
+import { mapPanel } from "./map.js";
 import { nodesPanel } from "./nodes.js";
 import { commandsPanel, runsPanel } from "./runs.js";
 import { sourcesPanel } from "./sources.js";
@@ -41,6 +43,7 @@ import { PANELS } from "./view.js";
  * @property {Feed<Traced>} trace The trace that is open.
  * @property {Feed<HistogramList>} histograms
  * @property {Feed<HistogramList>} histogram The histogram that is open.
+ * @property {MapFeed} map
  * @property {Operator} operator
  * @property {Navigation} navigation
  * @property {View} view
@@ -67,6 +70,7 @@ export function app(page) {
         panel(page, "rate", "half", chartsOf(page, "rate"), numbersProblem(page)),
         panel(page, "dead-time", "half", deadTimePanel(page, state), chartsOf(page, "dead_time")),
         panel(page, "flow", "whole", flowPanel(page, state), html`<div class="charts">${chartsOf(page, "flow")}${chartsOf(page, "buffer")}</div>`),
+        panel(page, "map", "whole", mapPanel(page)),
         panel(page, "books", "third", booksPanel(page, state)),
         panel(page, "sources", "third", sourcesPanel(page, state)),
         panel(page, "latency", "third", latencyPanel(state), chartsOf(page, "latency")),

@@ -5,6 +5,7 @@ import { drawCharts, repaintCharts } from "./charts.js";
 import { pressed } from "./control.js";
 import { Feed } from "./feed.js";
 import { listen } from "./keys.js";
+import { MapFeed } from "./map-data.js";
 import { FiguresFeed } from "./nodes.js";
 import { NumbersFeed } from "./numbers.js";
 import { Operator } from "./operator.js";
@@ -53,6 +54,7 @@ const traces = new Feed({ base, onChange: changePage });
 const trace = new Feed({ base, onChange: changePage });
 const histograms = new Feed({ base, onChange: changePage });
 const histogram = new Feed({ base, onChange: changePage });
+const map = new MapFeed({ base, onChange: changePage });
 // It takes a token out of the address before the view is read from there.
 const operator = new Operator({
   base,
@@ -104,6 +106,7 @@ function changeState() {
     // The list grows while the run does; events of a run that is over stay.
     traces.want(`traces?last=50&run=${number}`, `${Math.floor(seconds / TRACES_S)} ${phase}`);
   }
+  map.want(store.state === null ? "" : navigation.view.map);
   trace.want(navigation.view.trace && `traces/${navigation.view.trace}`, "");
   changePage();
 }
@@ -159,7 +162,7 @@ function paint() {
   const fresh = store.freshness(performance.now());
   try {
     const view = navigation.view;
-    render(app({ store, numbers, figures, runs, record, audit, traces, trace, histograms, histogram, operator, navigation, view, fresh, help, showHelp, changed: changePage }), root);
+    render(app({ store, numbers, figures, runs, record, audit, traces, trace, histograms, histogram, map, operator, navigation, view, fresh, help, showHelp, changed: changePage }), root);
   } catch (error) {
     // Without this, the last picture would stay, and look as if it were of now.
     failed = true;
@@ -242,4 +245,4 @@ store.connect();
 void numbers.run();
 
 /** For inspection in the console of the browser, and for tests. */
-Object.assign(globalThis, { sheaf: { store, numbers, figures, operator, navigation } });
+Object.assign(globalThis, { sheaf: { store, numbers, figures, map, operator, navigation } });

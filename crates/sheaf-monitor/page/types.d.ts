@@ -391,3 +391,33 @@ export interface Histogram {
   comparison: { chi2: number; ndf: number; probability: number; kolmogorov: number | null; differs: boolean } | null;
   not_compared: string | null;
 }
+
+/** A unit of the map. */
+export interface MapUnit {
+  name: string;
+  condition: "reporting" | "absent" | "silent" | "ended" | "excluded";
+  /** Age of its values, if it is silent. */
+  age_ms?: number;
+}
+
+/** A row, column or cell of the map that is in trouble. */
+export interface MapTrouble {
+  /** Index of the readout unit; null for a column. */
+  readout: number | null;
+  /** Index of the builder unit; null for a row. */
+  builder: number | null;
+  seconds: number | null;
+  text: string;
+  remedy: string;
+}
+
+/** What the server says of a map beside its values. */
+export interface MapHead {
+  run: number | null;
+  quantity: "wait" | "rate";
+  unit: string;
+  readouts: MapUnit[];
+  builders: MapUnit[];
+  summary: string;
+  troubles: MapTrouble[];
+}

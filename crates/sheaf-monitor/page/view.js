@@ -8,6 +8,7 @@ export const PANELS = [
   { id: "rate", title: "Rate", key: "2" },
   { id: "dead-time", title: "Dead time", key: "3" },
   { id: "flow", title: "Flow", key: "4" },
+  { id: "map", title: "Map", key: "m" },
   { id: "books", title: "Books", key: "5" },
   { id: "sources", title: "Sources", key: "6" },
   { id: "latency", title: "Latency", key: "7" },
@@ -35,12 +36,13 @@ export const RANGE_ORDER = ["5min", "2h", "7d"];
  * @property {string} histogram Name of the histogram that is open, empty if none is.
  * @property {string} histograms Text that the names and titles of shown histograms contain.
  * @property {string} reference Number of the run with which histograms are compared, 0 for none, empty for the last good one.
+ * @property {string} map Quantity that the map shows: `wait` or `rate`.
  * @property {string} q Text that shown log messages contain.
  * @property {string} level Lowest level of shown log messages.
  */
 
 /** @type {View} */
-const DEFAULT = { panel: "", range: "5min", node: "", nodes: "", sort: "", run: "", trace: "", histogram: "", histograms: "", reference: "", q: "", level: "info" };
+const DEFAULT = { panel: "", range: "5min", node: "", nodes: "", sort: "", run: "", trace: "", histogram: "", histograms: "", reference: "", map: "wait", q: "", level: "info" };
 
 /** @param {string} hash @returns {View} what is missing or unknown has its default */
 export function parse(hash) {
@@ -57,6 +59,7 @@ export function parse(hash) {
 function isKnown(name, value) {
   if (name === "panel") return PANELS.some((panel) => panel.id === value);
   if (name === "range") return RANGE_ORDER.some((range) => range === value);
+  if (name === "map") return ["wait", "rate"].includes(value);
   if (name === "level") return ["info", "warning", "error"].includes(value);
   if (name === "run" || name === "reference") return /^\d{0,10}$/.test(value);
   if (name === "trace") return /^\d{1,10}\/\d{1,20}$|^$/.test(value);

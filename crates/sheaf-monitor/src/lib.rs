@@ -23,6 +23,7 @@
 //! | [`control`], `control_routes` | run control as the server sees it, and requests to it |
 //! | [`histograms`], `histogram_files`, `histogram_routes` | histograms that consumers publish: taking and keeping them, their files, and requests for them |
 //! | `history` | these numbers in rings of three resolutions, and their binary form |
+//! | `map`, `map_routes` | waits and rates of each readout unit and builder unit, and requests for them |
 //! | `messages` | the last messages of the log |
 //! | [`prometheus`] | alert rules and dashboards |
 //! | [`openmetrics`] | a snapshot in the format of Prometheus |
@@ -53,6 +54,8 @@ mod histogram_files;
 mod histogram_routes;
 pub mod histograms;
 mod history;
+mod map;
+mod map_routes;
 mod messages;
 pub mod monitor;
 mod notices;

@@ -13,7 +13,7 @@ use crate::notices::{Notices, Notifier};
 use crate::remote::{Identity, RemotePage, RemotePageError, TlsListener};
 use crate::server::router;
 use crate::serving::Server;
-use crate::shared::{Notified, Shared, Tick};
+use crate::shared::{Notified, Shared, Tick, unix_ms};
 use crate::state::{self, Context};
 use bytes::Bytes;
 use rustls::ServerConfig;
@@ -22,7 +22,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
@@ -145,6 +145,7 @@ impl Monitor {
             notices: Notified::default(),
             traces: Mutex::default(),
             histograms: Mutex::default(),
+            map: Mutex::default(),
         });
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -233,11 +234,6 @@ impl Drop for Monitor {
             );
         }
     }
-}
-
-fn unix_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Serves requests and takes rows until `stopped`. Requests that wait then are given up.

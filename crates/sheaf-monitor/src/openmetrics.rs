@@ -28,7 +28,7 @@ struct Collected(Snapshot);
 
 impl Collector for Collected {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for metric in catalog::ALL {
+        for metric in catalog::ALL.iter().filter(|metric| metric.kind != Kind::Row) {
             let mut family = Family::begin(metric, &mut encoder)?;
             for (name, node) in &self.0.nodes {
                 if let Some(value) = of_publication(metric, node) {
@@ -73,7 +73,7 @@ impl<'a> Family<'a> {
         let name = without_unit.unwrap_or(family);
         let kind = match metric.kind {
             Kind::Counter => MetricType::Counter,
-            Kind::Gauge => MetricType::Gauge,
+            Kind::Gauge | Kind::Row => MetricType::Gauge,
             Kind::Histogram => MetricType::Histogram,
         };
         Ok(Self { metric, encoder: encoder.encode_descriptor(name, metric.help, unit, kind)? })
@@ -95,8 +95,8 @@ impl<'a> Family<'a> {
                 encoder.encode_counter::<NoLabelSet, _, u64>(&Unit::Seconds.scale(first), None)
             }
             (Kind::Counter, _) => encoder.encode_counter::<NoLabelSet, _, u64>(&first, None),
-            (Kind::Gauge, Unit::Seconds) => encoder.encode_gauge(&Unit::Seconds.scale(first)),
-            (Kind::Gauge, _) => encoder.encode_gauge(&first),
+            (Kind::Gauge | Kind::Row, Unit::Seconds) => encoder.encode_gauge(&Unit::Seconds.scale(first)),
+            (Kind::Gauge | Kind::Row, _) => encoder.encode_gauge(&first),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::routes::{self, Route};
 use crate::serving::Server;
 use crate::state::Figure;
 use crate::{
-    code_page, control_routes, errors, guard, histogram_routes, openapi, openmetrics, prometheus,
+    code_page, control_routes, errors, guard, histogram_routes, map_routes, openapi, openmetrics, prometheus,
     session_routes, trace_routes,
 };
 use axum::Router;
@@ -57,6 +57,7 @@ pub(crate) fn routes() -> Vec<Route> {
     ];
     routes.extend(trace_routes::routes());
     routes.extend(histogram_routes::routes());
+    routes.extend(map_routes::routes());
     routes.extend(control_routes::routes());
     routes.extend(session_routes::routes());
     routes

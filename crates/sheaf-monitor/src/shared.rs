@@ -3,6 +3,7 @@
 use crate::description::{RunDescription, RunVerdict};
 use crate::histogram_files::HistogramFiles;
 use crate::history::History;
+use crate::map::{MapMaker, Quantity};
 use crate::messages::Messages;
 use crate::notices::{Notices, Notifier};
 use crate::traces::TraceReader;
@@ -10,6 +11,7 @@ use bytes::Bytes;
 use sheaf_telemetry::Hub;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// News of a tick.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +37,8 @@ pub(crate) struct Shared {
     pub(crate) traces: Mutex<TraceReader>,
     /// Files of histograms that were read last.
     pub(crate) histograms: Mutex<HistogramFiles>,
+    /// The map that was made last.
+    pub(crate) map: Mutex<MapMaker>,
 }
 
 /// News of alarms, and who takes them. The thread of the server calls it, and nobody else waits for the lock.
@@ -73,6 +77,17 @@ impl Shared {
         self.histograms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the map of this moment.
+    pub(crate) fn map_of(&self, quantity: Quantity) -> Bytes {
+        let run = self.told().run.clone();
+        let mut map = self.map.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if map.is_due(run.as_deref(), now) {
+            map.make(&self.hub.snapshot(), run.as_deref(), (now, unix_ms()));
+        }
+        map.answer(quantity)
+    }
+
     pub(crate) fn notices(&self) -> MutexGuard<'_, Option<(Notices, Notifier)>> {
         self.notices.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -80,4 +95,10 @@ impl Shared {
     pub(crate) fn told(&self) -> MutexGuard<'_, Told> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the time in milliseconds since 1970.
+pub(crate) fn unix_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }

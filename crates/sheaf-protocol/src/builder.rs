@@ -29,6 +29,7 @@ mod disagreements;
 mod driver;
 mod early;
 mod owing;
+mod pairs;
 mod parts;
 mod pull;
 mod returns;
@@ -458,7 +459,7 @@ impl<P: Payload> BuilderUnit<P> {
 
     fn handle_assignments(&mut self, now: Timestamp, assignments: &[Assignment]) {
         for assignment in assignments {
-            if self.assemblies.open(assignment).is_some() {
+            if self.assemblies.open(now, assignment).is_some() {
                 self.returns.charge(assignment.charged);
             } else {
                 // Assigned twice: the event manager never does that within a session.

@@ -101,6 +101,10 @@ metrics! {
     SOURCE_EXCLUDED = Gauge Count "sheaf_source_excluded" ["source"];
     /// Events built without a required source, by source and reason.
     SOURCE_MISSING = Counter Count "sheaf_source_missing_total" ["source", "reason"];
+    /// Time since the assignment of the oldest event for which a builder unit waits for an answer of the readout unit; 0 if none does.
+    PAIR_WAITS = Row Seconds "sheaf_pair_wait_seconds" [];
+    /// Payload of the answers of the readout unit to a builder unit. Grows from 0 until the builder unit begins again.
+    PAIR_BYTES = Row Bytes "sheaf_pair_received_bytes" [];
     /// Events of which a builder unit collects fragments.
     EVENTS_BUILDING = Gauge Count "sheaf_events_building" [];
     /// Accepted events that are not as durable as configured.
@@ -207,7 +211,8 @@ mod tests {
             "# Metrics\n\n<!-- Generated from the code: UPDATE_DOCS=1 cargo test -p sheaf-telemetry -->\n\n\
              [The page about watching a run](../operating/monitor.md#metrics) says how they are scraped. Every series has the label \
              `node` in addition to those in the table. Names of counters end in `_total`. Series with more than one label are left out \
-             until they are not 0, unless their last label is empty.\n\n| metric | kind | labels | meaning |\n|---|---|---|---|\n",
+             until they are not 0, unless their last label is empty. Series of the kind `row` have a value for each readout unit: they are what \
+             [the map of the page](http.md#the-map-of-pairs) shows, and `/metrics` does not have them.\n\n| metric | kind | labels | meaning |\n|---|---|---|---|\n",
         );
         for metric in ALL {
             let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();

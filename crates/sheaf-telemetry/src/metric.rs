@@ -26,6 +26,8 @@ pub enum Kind {
     Gauge,
     /// Numbers of durations by length ([`crate::buckets`]), and the sum of these durations.
     Histogram,
+    /// A value for each readout unit, in the order of the configuration. For the map of the page: systems that keep metrics do not get it.
+    Row,
 }
 
 impl Kind {
@@ -36,6 +38,7 @@ impl Kind {
             Self::Counter => "counter",
             Self::Gauge => "gauge",
             Self::Histogram => "histogram",
+            Self::Row => "row",
         }
     }
 }

@@ -21,19 +21,21 @@ pub struct Series {
     pub labels: Vec<String>,
     /// Position of its first value.
     first: usize,
+    /// Number of values.
+    length: usize,
 }
 
 impl Series {
-    /// Returns the number of values: several for a histogram, otherwise one.
+    /// Returns the number of values: several for a histogram or a row, otherwise one.
     #[must_use]
     pub fn len(&self) -> usize {
-        if self.metric.kind == Kind::Histogram { buckets::VALUES } else { 1 }
+        self.length
     }
 
-    /// Returns `false`: a series has values.
+    /// Returns whether it is a row without values.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        false
+        self.length == 0
     }
 
     /// Returns this series' part of all values of its publication.
@@ -55,7 +57,7 @@ impl Series {
 pub struct SeriesId(usize);
 
 impl SeriesId {
-    /// Returns the id of the series that is `offset` places behind this one in the list. Only for series with one value.
+    /// Returns the id of the series that is `offset` places behind this one in the list. For series with one value, and for the values of a row.
     #[must_use]
     pub const fn plus(self, offset: usize) -> Self {
         Self(self.0 + offset)
@@ -75,11 +77,22 @@ impl SeriesList {
     /// # Panics
     /// If their number is not that of the metric's labels: a mistake of the program.
     pub fn add(&mut self, metric: &'static Metric, labels: &[&str]) -> SeriesId {
+        let length = if metric.kind == Kind::Histogram { buckets::VALUES } else { 1 };
+        self.add_series(metric, labels, length)
+    }
+
+    /// Adds a row of this many values. The id is that of the first.
+    pub fn add_row(&mut self, metric: &'static Metric, length: usize) -> SeriesId {
+        self.add_series(metric, &[], length)
+    }
+
+    fn add_series(&mut self, metric: &'static Metric, labels: &[&str], length: usize) -> SeriesId {
         assert_eq!(labels.len(), metric.labels.len(), "{}: a value for each label", metric.name);
         let series = Series {
             metric,
             labels: labels.iter().map(|&label| label.to_owned()).collect(),
             first: self.values,
+            length,
         };
         let id = SeriesId(self.values);
         self.values += series.len();

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use sheaf_monitor::traces::{CollectorNews, LocalStamps, TraceStamp};
 use sheaf_node::report::Gauges;
 use sheaf_telemetry::stamps::StampHub;
-use sheaf_telemetry::{NodeSnapshot, Publication, Publisher, SeriesList, Snapshot, TALLY, catalog};
+use sheaf_telemetry::{Kind, NodeSnapshot, Publication, Publisher, SeriesList, Snapshot, TALLY, catalog};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -29,6 +29,9 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// Time that a node with stamps answers its parent after its end.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// Longest row of values that a child may announce: there are at most so many nodes of a role.
+const LONGEST_ROW: usize = 65_535;
+
 /// Messages that wait for the thread that writes; further ones are on standard error only.
 const MESSAGES: usize = 256;
 
@@ -36,8 +39,8 @@ const MESSAGES: usize = 256;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Record {
-    /// The series of a node that begins, or begins again: names of metrics and values of their labels.
-    Series(Vec<(String, Vec<String>)>),
+    /// The series of a node that begins, or begins again: names of metrics, values of their labels, and numbers of values.
+    Series(Vec<(String, Vec<String>, usize)>),
     /// Values of these series, published together at this time on the clock of the node.
     Values {
         /// Nanoseconds.
@@ -217,7 +220,8 @@ impl Feed {
         let seen = known.map_or(0, |(_, publications)| *publications);
         if known.is_none() {
             let series = publication.series().iter();
-            let series = series.map(|series| (series.metric.name.to_owned(), series.labels.clone()));
+            let series =
+                series.map(|series| (series.metric.name.to_owned(), series.labels.clone(), series.len()));
             pass(name, Record::Series(series.collect()));
             self.known.insert(name.to_owned(), (publication.clone(), 0));
         }
@@ -303,11 +307,14 @@ impl Relayed {
         }
     }
 
-    fn begin(&mut self, series: &[(String, Vec<String>)]) {
+    fn begin(&mut self, series: &[(String, Vec<String>, usize)]) {
         let mut list = SeriesList::default();
-        for (name, labels) in series {
+        for (name, labels, length) in series {
             let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
             match catalog::find(name).filter(|metric| metric.labels.len() == labels.len()) {
+                Some(metric) if metric.kind == Kind::Row => {
+                    _ = list.add_row(metric, (*length).min(LONGEST_ROW))
+                }
                 Some(metric) => _ = list.add(metric, &labels),
                 // The places of the values that follow would be wrong.
                 None => return log::debug!("{}: there is no metric {name}", self.node),

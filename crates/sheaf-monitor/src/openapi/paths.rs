@@ -2,7 +2,7 @@
 
 use super::operation::Operation;
 use super::schemas::examples;
-use super::values::{count, list, nullable, object, reference, text, within};
+use super::values::{count, list, nullable, object, one_of, reference, text, within};
 use serde_json::{Value, json};
 
 const U32_MAX: u64 = u32::MAX as u64;
@@ -318,6 +318,15 @@ fn numbers() -> Vec<Operation> {
             )
             .gives_media("application/octet-stream", "The rows; none if there was no new one in time.")
             .errors(&[400]),
+        Operation::get("/api/v1/map", ("state", "map"), "Returns the map of readout units and builder units")
+            .note("docs/reference/http.md describes the binary form. The answer is made at most four times a second, for all who ask.")
+            .query(
+                "quantity",
+                &one_of(&["wait", "rate"]),
+                ("Seconds for which the oldest event waits, or payload in bytes per second.", json!("wait")),
+            )
+            .gives_media("application/octet-stream", "The map.")
+            .errors(&[400, 500]),
     ]
 }
 

@@ -117,7 +117,7 @@ fn fill_of(node: &NodeSnapshot) -> BTreeMap<&'static str, Fill> {
 /// Returns all numbers of a node that are not 0, except those of its sources.
 pub(crate) fn figures(node: &NodeSnapshot) -> Vec<Figure> {
     let series = node.series().filter(|(series, values)| {
-        series.metric.kind != Kind::Histogram
+        !matches!(series.metric.kind, Kind::Histogram | Kind::Row)
             && !series.metric.labels.contains(&"source")
             && values.first().is_some_and(|value| *value > 0)
     });

@@ -12,7 +12,8 @@ impl BuilderNode {
     #[must_use]
     pub fn publishing(mut self, hub: &Hub, name: &str, sources: &[SourceId], limits: BufferLimits) -> Self {
         let required = sources.iter().copied().filter(|source| self.role.is_required(*source));
-        let list = |list: &mut SeriesList| BuilderSeries::list(list, name, required, limits);
+        let readouts = self.role.received().len();
+        let list = |list: &mut SeriesList| BuilderSeries::list(list, name, required, limits, readouts);
         self.telemetry = Some(Telemetry::begin(hub, name, list));
         self
     }
@@ -28,6 +29,7 @@ impl BuilderNode {
                 (forwarding.waiting(), forwarding.is_held_up(), Some(&forwarding.sender))
             }
         };
+        series.prepare(now, &self.role);
         let figures = BuilderFigures {
             missing: &self.missing,
             unwritten,

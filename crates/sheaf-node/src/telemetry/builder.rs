@@ -9,7 +9,7 @@ use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::output::Sender;
 use sheaf_telemetry::publication::Writing;
 use sheaf_telemetry::{SeriesId, SeriesList, catalog};
-use sheaf_wire::{MissingReason, SourceId};
+use sheaf_wire::{MissingReason, Nanos, SourceId, Timestamp};
 use std::collections::BTreeMap;
 
 /// The driver's own account of a builder unit, beside that of the role.
@@ -28,6 +28,9 @@ pub(crate) struct BuilderFigures<'a> {
     pub(crate) outbox: &'a OutboxStats,
 }
 
+/// Interval at which waits for readout units are computed: more would not be seen.
+const WAITS_PERIOD: Nanos = Nanos::from_millis(250);
+
 /// The series of a builder unit.
 #[derive(Debug)]
 pub(crate) struct BuilderSeries {
@@ -40,6 +43,37 @@ pub(crate) struct BuilderSeries {
     output_failing: SeriesId,
     /// Quarantined events, wrong contents, failures of the step filter.
     mishaps: [SeriesId; 3],
+    pairs: PairSeries,
+}
+
+/// A value for each readout unit.
+#[derive(Debug)]
+struct PairSeries {
+    waits: SeriesId,
+    bytes: SeriesId,
+    /// Waits as last computed.
+    computed: Box<[Nanos]>,
+    due_at: Timestamp,
+}
+
+impl PairSeries {
+    fn list(list: &mut SeriesList, readouts: usize) -> Self {
+        Self {
+            waits: list.add_row(&catalog::PAIR_WAITS, readouts),
+            bytes: list.add_row(&catalog::PAIR_BYTES, readouts),
+            computed: vec![Nanos::ZERO; readouts].into(),
+            due_at: Timestamp::ZERO,
+        }
+    }
+
+    fn write(&self, to: &mut Writing<'_>, role: &BuilderUnit<Bytes>) {
+        for (place, wait) in self.computed.iter().enumerate() {
+            to.set(self.waits.plus(place), wait.0);
+        }
+        for (place, bytes) in role.received().enumerate() {
+            to.set(self.bytes.plus(place), bytes.0);
+        }
+    }
 }
 
 impl BuilderSeries {
@@ -49,6 +83,7 @@ impl BuilderSeries {
         name: &str,
         sources: impl Iterator<Item = SourceId>,
         limits: BufferLimits,
+        readouts: usize,
     ) -> Self {
         let counts = CountSeries::new().with_counters(list);
         let mut missing = BTreeMap::new();
@@ -72,6 +107,15 @@ impl BuilderSeries {
             unwritten: plain(&catalog::EVENTS_UNWRITTEN),
             output_failing: plain(&catalog::OUTPUT_FAILING),
             mishaps: mishaps.map(&mut plain),
+            pairs: PairSeries::list(list, readouts),
+        }
+    }
+
+    /// Computes what takes longer than the rest, if it is due. It is done before the values are written, which readers wait for.
+    pub(crate) fn prepare(&mut self, now: Timestamp, role: &BuilderUnit<Bytes>) {
+        if now >= self.pairs.due_at {
+            self.pairs.due_at = now + WAITS_PERIOD;
+            role.write_waits(now, &mut self.pairs.computed);
         }
     }
 
@@ -95,6 +139,7 @@ impl BuilderSeries {
                 to.set(*series, *events);
             }
         }
+        self.pairs.write(to, role);
         to.set(self.unwritten, figures.unwritten as u64);
         to.set(self.output_failing, u64::from(figures.output_failing));
         let mishaps = [figures.quarantined, figures.bad_events, figures.step_failures];

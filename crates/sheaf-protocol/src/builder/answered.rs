@@ -55,6 +55,18 @@ impl Answered {
         is_new
     }
 
+    /// Passes on each readout unit that has not answered.
+    pub(super) fn each_absent(&self, mut absent: impl FnMut(usize)) {
+        let more = self.more.iter().flat_map(|more| &more.0);
+        for (index, word) in std::iter::once(&self.first).chain(more).enumerate() {
+            let mut left = !word;
+            while left != 0 {
+                absent(index * WORD + left.trailing_zeros() as usize);
+                left &= left - 1;
+            }
+        }
+    }
+
     /// Clears all answers, for the same number of readout units.
     #[inline]
     pub(super) fn clear(&mut self, readouts: usize) {
@@ -83,6 +95,10 @@ mod tests {
             }
             let all: Vec<usize> = (0..readouts).collect();
             prop_assert!(all.iter().all(|readout| answered.contains(*readout) == plain.contains(readout)));
+            let mut absent = Vec::new();
+            answered.each_absent(|readout| absent.push(readout));
+            let left: Vec<usize> = all.iter().copied().filter(|readout| !plain.contains(readout)).collect();
+            prop_assert_eq!(absent, left);
             answered.clear(readouts);
             prop_assert!(!all.iter().any(|readout| answered.contains(*readout)));
             prop_assert!((readouts..readouts + 70).all(|readout| answered.contains(readout)), "units that do not exist count as answered");

@@ -74,6 +74,7 @@ impl<P: Payload> BuilderUnit<P> {
         let bytes = assembly.add(answer.fragments, answer.missing);
         self.asks.note_answer(answer.readout, assembly, bytes);
         self.held += bytes;
+        self.readouts[usize::from(answer.readout)].received += bytes;
         let is_whole = assembly.awaited == 0;
         if self.held > self.config.memory {
             let key = assembly.key(place);

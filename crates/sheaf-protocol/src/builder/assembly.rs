@@ -1,6 +1,7 @@
 //! Events under construction.
 
 mod key;
+mod waiting;
 
 pub(super) use key::AssemblyKey;
 
@@ -67,6 +68,8 @@ pub(super) struct Assembly<P> {
 
     pub(super) missing: Vec<MissingSource>,
     pub(super) time: Timestamp,
+    /// When the part under construction was begun.
+    pub(super) begun_at: Timestamp,
     pub(super) charged: u32,
     /// Number of fragments of an ended event.
     pub(super) fragment_count: u32,
@@ -389,7 +392,7 @@ impl<P: Payload> Assemblies<P> {
 
     /// Begins an event. Returns `None` if it was begun before.
     #[inline]
-    pub(super) fn open(&mut self, assignment: &Assignment) -> Option<AssemblyKey> {
+    pub(super) fn open(&mut self, now: Timestamp, assignment: &Assignment) -> Option<AssemblyKey> {
         if self.by_event.get(assignment.event).is_some() {
             return None;
         }
@@ -406,7 +409,7 @@ impl<P: Payload> Assemblies<P> {
         }
         assembly.bytes = ByteCount::ZERO;
         assembly.answered.clear(usize::from(readouts));
-        (assembly.part, assembly.silences) = (0, 0);
+        (assembly.part, assembly.silences, assembly.begun_at) = (0, 0, now);
         (assembly.is_last, assembly.at_driver, assembly.stage) = (false, false, Stage::Building);
         self.by_event.insert(event, index);
         if self.keeps_charges {
@@ -460,6 +463,7 @@ impl<P: Payload> Assemblies<P> {
         self.assemblies.push(Assembly {
             event: EventId(0),
             time: Timestamp::ZERO,
+            begun_at: Timestamp::ZERO,
             trigger_type: TriggerType(0),
             attempt: 0,
             charged: 0,

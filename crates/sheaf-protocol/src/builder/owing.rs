@@ -1,7 +1,7 @@
 //! State of a readout unit with unanswered requests.
 
 use crate::liveness::{Liveness, Patience};
-use sheaf_wire::Timestamp;
+use sheaf_wire::{ByteCount, Timestamp};
 
 /// State of a readout unit from a builder's view. A readout unit answers a request when it has the fragments, but a
 /// repeated request at once. Its silence therefore counts from a repeated request that was sent, not from its last answer
@@ -12,11 +12,13 @@ pub(super) struct Owing {
     born: Timestamp,
     /// Time of the first repeated request since its last message.
     asked_again_at: Option<Timestamp>,
+    /// Payload of its answers that were used.
+    pub(super) received: ByteCount,
 }
 
 impl Owing {
     pub(super) fn new(born: Timestamp) -> Self {
-        Self { liveness: Liveness::default(), born, asked_again_at: None }
+        Self { liveness: Liveness::default(), born, asked_again_at: None, received: ByteCount::ZERO }
     }
 
     /// Records a message of the readout unit.

@@ -21,6 +21,7 @@ impl<P: Payload> BuilderUnit<P> {
         if !self.parts.begin_next(&mut self.assemblies[key], more, &self.config.readouts) {
             return false;
         }
+        self.assemblies[key].begun_at = now;
         self.books.count(Counter::ContinuedEvents, 1);
         self.await_part(now, key.event);
         true

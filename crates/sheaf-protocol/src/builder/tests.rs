@@ -2,6 +2,7 @@
 
 mod asking;
 mod liveness;
+mod pairs;
 mod parts;
 
 use super::*;
