@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { MockControl } from "./mock-control.js";
+import { encodeMap, sampleMap } from "./sample-map.js";
 import { sampleColumns, sampleFigures, sampleHistograms, sampleState, sampleTrace, sampleTraces, sampleValue } from "./sample.js";
 
 export const PAGE = fileURLToPath(new URL("../../crates/sheaf-monitor/page/", import.meta.url));
@@ -36,6 +37,8 @@ export class Mock {
     this.figures = sampleFigures;
     this.traces = sampleTraces();
     this.histograms = sampleHistograms();
+    // What the map shows. Null: the server refuses it.
+    this.map = sampleMap();
     // Run control, which a server of one run has not.
     this.operator = null;
     // Token without which nothing is shown, as to other hosts. Null: everybody may look.
@@ -134,6 +137,7 @@ export class Mock {
     else if (pathname === "/api/v1/columns") this.json(response, this.columns);
     else if (pathname === "/api/v1/stream") this.open(response);
     else if (pathname === "/api/v1/histograms") this.list(response, searchParams);
+    else if (pathname === "/api/v1/map") this.giveMap(response, searchParams.get("quantity"));
     else if (pathname === "/api/v1/traces") this.json(response, this.traces);
     else if (pathname.startsWith("/api/v1/traces/")) this.trace(response, pathname.slice("/api/v1/traces/".length));
     else if (pathname.startsWith("/api/v1/nodes/")) this.node(response, decodeURIComponent(pathname.slice("/api/v1/nodes/".length)));
@@ -161,6 +165,17 @@ export class Mock {
     const [name, reference] = [wanted.get("name"), wanted.get("reference")];
     const histograms = this.histograms.histograms.filter((one) => name === null || one.name === name);
     this.json(response, { ...this.histograms, histograms, ...(reference && { reference: Number(reference) || null }) });
+  }
+
+  giveMap(response, quantity) {
+    if (this.map === null) {
+      response.statusCode = 500;
+      return this.json(response, { code: "failed", text: "there is no map", remedy: "look again" });
+    }
+    let bytes = encodeMap(this.map, quantity);
+    if (this.damage !== null) bytes = this.damage("/api/v1/map", bytes);
+    response.setHeader("Content-Type", "application/octet-stream");
+    response.end(bytes);
   }
 
   asset(response, pathname) {

@@ -3,6 +3,7 @@
 import { mkdirSync } from "node:fs";
 import { launch, open, until } from "./browser.js";
 import { Mock } from "./mock.js";
+import { sampleMap, troubledMap } from "./sample-map.js";
 import { advance, sampleFault } from "./sample.js";
 
 const [folder = "shots", ...names] = process.argv.slice(2);
@@ -37,6 +38,26 @@ await picture("trace", { colorScheme: "light", viewport: { width: 1180, height: 
 await picture("histograms", { colorScheme: "light", viewport: { width: 1180, height: 760 }, hash: "#panel=histograms&histogram=charge" }, (page) => page.waitForSelector("#histogram canvas"));
 await picture("histograms-phone", { colorScheme: "dark", viewport: { width: 390, height: 844 }, hash: "#panel=histograms" }, (page) => page.waitForSelector(".histograms canvas"));
 await picture("flow", { colorScheme: "light", viewport: { width: 1180, height: 560 }, hash: "#panel=flow" });
+
+// The map.
+const mapDrawn = (page) => page.waitForSelector("#panel-map .map canvas");
+for (const [name, map, options, act] of [
+  ["map", troubledMap(8, 8), { colorScheme: "light", viewport: { width: 1180, height: 520 } }],
+  ["map-dark", troubledMap(8, 8), { colorScheme: "dark", viewport: { width: 1180, height: 520 } }],
+  ["map-2", troubledMap(2, 2), { colorScheme: "light", viewport: { width: 1180, height: 420 } }],
+  ["map-512", troubledMap(512, 512), { colorScheme: "light", viewport: { width: 1180, height: 760 } }],
+  ["map-512-dark", troubledMap(512, 512), { colorScheme: "dark", viewport: { width: 1180, height: 760 } }],
+  ["map-phone", troubledMap(8, 8), { colorScheme: "light", viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 }, (page) => page.locator("#panel-map .map canvas").click({ position: { x: 120, y: 120 } })],
+  ["map-phone-512", troubledMap(512, 512), { colorScheme: "light", viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 }],
+  ["map-rate", troubledMap(8, 8), { colorScheme: "light", viewport: { width: 1180, height: 520 }, hash: "#panel=map&map=rate" }],
+]) {
+  mock.map = map;
+  await picture(name, { hash: "#panel=map", ...options }, async (page) => {
+    await mapDrawn(page);
+    await act?.(page);
+  });
+}
+mock.map = sampleMap();
 
 // Run control.
 const operator = mock.control();

@@ -17,7 +17,8 @@ const SHADES = 256;
 
 /** Waits have the same colour at all times: from 1 ms to 100 s, each factor of ten is as long as the next. */
 const [SHORTEST, DECADES] = [0.001, 5];
-export const WAITS = [0.001, 0.01, 0.1, 1, 10, 100];
+const LONGEST = 100;
+export const WAITS = ["1 ms", "10 ms", "100 ms", "1 s", "10 s", "100 s"];
 
 const [WIDEST, TALLEST, FEWEST] = [120, 24, 8];
 /** Height of a map of many readout units. */
@@ -42,7 +43,7 @@ export function gradient() {
 
 /** Returns the greatest value of the scale. @param {MapAnswer} answer */
 export function greatest({ head, values }) {
-  if (head.quantity === "wait") return WAITS[DECADES];
+  if (head.quantity === "wait") return LONGEST;
   let most = 0;
   for (const value of values) if (value > most) most = value;
   if (most <= 0) return 1;
@@ -160,12 +161,16 @@ function cover(c, { head: { readouts, builders }, values }, { left, top, wide, t
     c.fillStyle = excluded;
     c.fillRect(left, top + readout * tall, wide * builders.length, tall);
   });
-  // Units in trouble have a mark at the side, which is seen where cells are small.
-  const mark = variable("--bad-area");
-  const markOf = (/** @type {string} */ condition) => condition !== "reporting" && condition !== "excluded" && condition !== "absent";
-  c.fillStyle = mark;
-  readouts.forEach(({ condition }, row) => markOf(condition) && c.fillRect(left - MARK, top + row * tall, MARK - 1, Math.max(2, tall)));
-  builders.forEach(({ condition }, column) => markOf(condition) && c.fillRect(left + column * wide, top - MARK, Math.max(2, wide), MARK - 1));
+}
+
+/**
+ * Returns the units in trouble: with others in a row or column, or alone.
+ *
+ * @param {MapAnswer} answer
+ * @param {"readout" | "builder"} role
+ */
+function troubled({ head }, role) {
+  return new Set(head.troubles.map((trouble) => trouble[role]).filter((at) => at !== null));
 }
 
 /** Returns a pattern: sloping stripes for what is not known, level ones for what is excluded. @param {CanvasRenderingContext2D} c @param {number} slope */
@@ -220,23 +225,33 @@ function write(c, answer, { left, top, wide, tall }) {
 }
 
 /** Writes names along the sides, as many as there is room for, and those of the cursor. @param {CanvasRenderingContext2D} c @param {MapAnswer} answer @param {Places} place @param {Pair | null} cursor */
-function label(c, { head: { readouts, builders } }, { left, top, wide, tall }, cursor) {
+function label(c, answer, { left, top, wide, tall }, cursor) {
+  const { readouts, builders } = answer.head;
+  const [rows, columns] = [troubled(answer, "readout"), troubled(answer, "builder")];
+  // The marks are seen where cells are small.
+  c.fillStyle = variable("--bad-area");
+  for (const row of rows) c.fillRect(left - MARK, top + row * tall + Math.min(0, tall / 2 - 2), MARK - 1, Math.max(4, tall));
+  for (const column of columns) c.fillRect(left + column * wide + Math.min(0, wide / 2 - 2), top - MARK, Math.max(4, wide), MARK - 1);
   const longest = builders.reduce((most, { name }) => Math.max(most, name.length), 2);
-  const far = (/** @type {number} */ one, /** @type {number | undefined} */ other, /** @type {number} */ step) => other === undefined || one === other || Math.abs(one - other) >= step;
-  const side = (/** @type {{name: string}[]} */ units, /** @type {number} */ size, /** @type {number} */ room, /** @type {number | undefined} */ chosen, /** @type {(name: string, at: number) => void} */ put) => {
+  const side = (/** @type {{name: string}[]} */ units, /** @type {number} */ size, /** @type {number} */ room, /** @type {number | undefined} */ chosen, /** @type {Set<number>} */ bad, /** @type {(name: string, at: number) => void} */ write) => {
     const step = Math.max(1, Math.ceil(room / size));
-    units.forEach(({ name }, at) => {
-      if (at !== chosen && (at % step !== 0 || !far(at, chosen, step))) return;
-      c.fillStyle = variable(at === chosen ? "--text" : "--muted");
-      put(name, (at + 0.5) * size);
-    });
+    /** @type {number[]} */
+    const put = [];
+    const others = units.map((_, at) => at).filter((at) => at % step === 0);
+    // Where names do not fit beside each other, the first of these lists go before the others.
+    for (const at of [...(chosen === undefined ? [] : [chosen]), ...bad, ...others]) {
+      if (put.some((other) => Math.abs(at - other) < step)) continue;
+      put.push(at);
+      c.fillStyle = bad.has(at) ? variable("--bad") : variable(at === chosen ? "--text" : "--muted");
+      write(units[at].name, (at + 0.5) * size);
+    }
   };
   c.textBaseline = "middle";
   c.textAlign = "right";
-  side(readouts, tall, LINE, cursor?.readout, (name, at) => c.fillText(name, left - MARK - 3, Math.max(top + at, LINE / 2), left - MARK - 4));
+  side(readouts, tall, LINE, cursor?.readout, rows, (name, at) => c.fillText(name, left - MARK - 3, Math.max(top + at, LINE / 2), left - MARK - 4));
   c.textAlign = "center";
   const room = longest * LETTER + 6;
-  side(builders, wide, room, cursor?.builder, (name, at) => c.fillText(name, Math.max(left + at, room / 2), LINE / 2, room));
+  side(builders, wide, room, cursor?.builder, columns, (name, at) => c.fillText(name, Math.max(left + at, room / 2), LINE / 2, room));
 }
 
 /** @param {CanvasRenderingContext2D} c @param {Places} place @param {Pair} cursor */

@@ -16,7 +16,7 @@ const MOVES = {
 };
 /** @type {Record<string, string>} */
 const CONDITIONS = {
-  absent: "has not reported yet", silent: "does not report", ended: "has ended", excluded: "has only sources that are excluded",
+  absent: "has not reported yet", silent: "has not reported", ended: "has ended", excluded: "has only sources that are excluded",
 };
 /** @type {[string, string][]} */
 const QUANTITIES = [["wait", "Wait of the oldest event"], ["rate", "Payload"]];
@@ -96,7 +96,7 @@ function about(page, answer) {
   const [readout, builder] = [head.readouts[pair.readout], head.builders[pair.builder]];
   const value = page.map.old ? NaN : values[pair.builder * head.readouts.length + pair.readout];
   const trouble = head.troubles.find((one) => (one.readout ?? pair.readout) === pair.readout && (one.builder ?? pair.builder) === pair.builder);
-  return html`<p id="map-cell" class="map-cell" role="status"><b>${nodeLink(page, readout.name)} → ${nodeLink(page, builder.name)}</b>: ${said(head.quantity, value)}${[readout, builder].map(state)}${
+  return html`<p id="map-cell" class="map-cell" role="status"><b>${nodeLink(page, readout.name)} → ${nodeLink(page, builder.name)}</b>: ${said(head.quantity, value)}${trouble === undefined && [readout, builder].map(state)}${
     trouble !== undefined && !page.map.old && html`. <b class="bad">▲ ${trouble.text}</b>; ${trouble.remedy}`}</p>`;
 }
 
@@ -110,14 +110,14 @@ function said(kind, value) {
 /** @param {MapUnit} unit */
 function state({ name, condition, age_ms }) {
   const text = CONDITIONS[condition];
-  return text && `, ${name} ${text}${age_ms === undefined ? "" : ` since ${duration(age_ms / 1000)}`}`;
+  return text && `, ${name} ${text}${age_ms === undefined ? "" : ` for ${duration(age_ms / 1000)}`}`;
 }
 
 /** @param {MapAnswer} answer */
 function legend(answer) {
   const { head } = answer;
   const most = greatest(answer);
-  const marks = head.quantity === "wait" ? WAITS.map((value) => duration(value)) : [0, most / 2, most].map((value) => quantity(value, head.unit));
+  const marks = head.quantity === "wait" ? WAITS : [0, most / 2, most].map((value) => quantity(value, head.unit));
   const swatch = (/** @type {number} */ slope) => (/** @type {HTMLCanvasElement | null} */ canvas) => {
     const c = canvas?.getContext("2d");
     if (!canvas || !c) return;

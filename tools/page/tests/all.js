@@ -10,4 +10,5 @@ import "./locked.test.js";
 import "./runs.test.js";
 import "./histograms.test.js";
 import "./traces.test.js";
+import "./map.test.js";
 import "./real.test.js";

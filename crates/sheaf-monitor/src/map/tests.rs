@@ -141,13 +141,49 @@ fn a_row_a_column_and_a_cell_in_trouble_are_told_apart() {
     let told = "builder unit bu1: it waits for 3 of 4 readout units, the oldest event for 3.1 s";
     assert_eq!(set(column), (told.to_owned(), vec![told.to_owned()]));
     let cell = [[0; 4], [0; 4], [0, 2_000, 0, 0], [0; 4]];
-    let told = "bu2 alone waits for ru1, the oldest event for 2.0 s";
+    let told = "one pair: bu2 waits for ru1, the oldest event for 2.0 s";
     assert_eq!(set(cell), (told.to_owned(), vec![told.to_owned()]));
     let both = [[0, 0, 1_100, 0], [1_500, 0, 4_000, 0], [0, 0, 2_000, 0], [0, 0, 2_000, 0]];
     let (first, all) = set(both);
     assert_eq!(first, all[0]);
-    assert!(all[0].contains("ru2: 4 of 4") && all[1].starts_with("bu1 alone waits for ru0"), "{all:?}");
+    assert!(all[0].contains("ru2: 4 of 4") && all[1].starts_with("one pair: bu1 waits for ru0"), "{all:?}");
     assert_eq!(set([[0; 4]; 4]), ("no builder unit waits for a readout unit".to_owned(), vec![]));
+}
+
+#[test]
+fn where_all_wait_none_is_blamed_but_one_that_stands_out_is() {
+    let mut field = Field::new(3, 2);
+    field.publish(0, 100, &[1_500, 1_600, 1_700], &[]);
+    field.publish(1, 100, &[1_500, 1_400, 1_800], &[]);
+    let (told, all) = field.told();
+    assert!(told.starts_with("half of all pairs wait for 1.5 s or longer, up to 1.8 s"), "{told}");
+    assert_eq!(all.len(), 1);
+    field.publish(0, 100, &[1_500, 1_600, 9_000], &[]);
+    field.publish(1, 100, &[1_500, 1_400, 9_000], &[]);
+    let (told, all) = field.told();
+    assert!(told.starts_with("readout unit ru2: 2 of 2") && all.len() == 1, "{all:?}");
+}
+
+#[test]
+fn a_readout_unit_that_has_ended_is_named_once_with_those_that_wait_for_it() {
+    let mut field = Field::new(3, 2);
+    field.publish(0, 100, &[0, 0, 0], &[]);
+    field.publish(1, 100, &[0, 0, 0], &[]);
+    field.hub.note_gone("ru1");
+    assert_eq!(field.told().1, ["readout unit ru1 has ended"]);
+    field.publish(0, 100, &[0, 3_000, 0], &[]);
+    field.publish(1, 100, &[0, 2_000, 0], &[]);
+    let told =
+        "readout unit ru1, which has ended: 2 of 2 builder units wait for it, the oldest event for 3.0 s";
+    assert_eq!(field.told().1, [told]);
+}
+
+#[test]
+fn the_only_readout_unit_is_named_although_there_is_nothing_to_compare_it_with() {
+    let mut field = Field::new(1, 2);
+    field.publish(0, 100, &[1_500], &[]);
+    field.publish(1, 100, &[1_600], &[]);
+    assert!(field.told().0.starts_with("readout unit ru0: 2 of 2 builder units wait"));
 }
 
 #[test]
