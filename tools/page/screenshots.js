@@ -42,7 +42,7 @@ await picture("flow", { colorScheme: "light", viewport: { width: 1180, height: 5
 // The map.
 const mapDrawn = (page) => page.waitForSelector("#panel-map .map canvas");
 for (const [name, map, options, act] of [
-  ["map", troubledMap(8, 8), { colorScheme: "light", viewport: { width: 1180, height: 520 } }],
+  ["map", troubledMap(8, 8), { colorScheme: "light", viewport: { width: 1180, height: 466 } }],
   ["map-dark", troubledMap(8, 8), { colorScheme: "dark", viewport: { width: 1180, height: 520 } }],
   ["map-2", troubledMap(2, 2), { colorScheme: "light", viewport: { width: 1180, height: 420 } }],
   ["map-512", troubledMap(512, 512), { colorScheme: "light", viewport: { width: 1180, height: 760 } }],

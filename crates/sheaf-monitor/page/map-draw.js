@@ -11,8 +11,17 @@ import { isDark, variable } from "./palette.js";
  * Colours from least to most. Their lightness changes in one direction, away from that of the background: people with any kind of colour
  * vision, and printers without colours, see the same order.
  */
-const LIGHT = [[240, 244, 247], [253, 216, 148], [238, 148, 40], [190, 72, 8], [84, 24, 0]];
-const DARK = [[38, 44, 50], [104, 58, 24], [190, 92, 24], [244, 160, 70], [255, 240, 205]];
+const COLOURS = {
+  wait: {
+    light: [[240, 244, 247], [253, 216, 148], [238, 148, 40], [190, 72, 8], [84, 24, 0]],
+    dark: [[38, 44, 50], [104, 58, 24], [190, 92, 24], [244, 160, 70], [255, 240, 205]],
+  },
+  // More is no trouble: another hue.
+  rate: {
+    light: [[240, 244, 247], [176, 210, 235], [86, 160, 210], [0, 100, 160], [0, 40, 84]],
+    dark: [[38, 44, 50], [24, 72, 110], [40, 118, 172], [110, 180, 226], [225, 242, 255]],
+  },
+};
 const SHADES = 256;
 
 /** Waits have the same colour at all times: from 1 ms to 100 s, each factor of ten is as long as the next. */
@@ -27,18 +36,21 @@ const [LINE, LETTER] = [13, 6.6];
 /** Width of the marks of units that are in trouble, along the sides. */
 const MARK = 6;
 
-/** @param {boolean} dark @param {number} fraction */
-function shade(dark, fraction) {
-  const stops = dark ? DARK : LIGHT;
+/** @param {"wait" | "rate"} kind */
+function stopsOf(kind) {
+  return COLOURS[kind][isDark() ? "dark" : "light"];
+}
+
+/** @param {number[][]} stops @param {number} fraction */
+function shade(stops, fraction) {
   const place = Math.min(1, Math.max(0, fraction)) * (stops.length - 1);
   const below = Math.min(stops.length - 2, Math.floor(place));
   return stops[below].map((part, at) => Math.round(part + (stops[below + 1][at] - part) * (place - below)));
 }
 
-/** Returns a gradient of the style sheet, for the legend. */
-export function gradient() {
-  const stops = isDark() ? DARK : LIGHT;
-  return `linear-gradient(90deg, ${stops.map((stop) => `rgb(${stop.join()})`).join()})`;
+/** Returns a gradient of the style sheet, for the legend. @param {"wait" | "rate"} kind */
+export function gradient(kind) {
+  return `linear-gradient(90deg, ${stopsOf(kind).map((stop) => `rgb(${stop.join()})`).join()})`;
 }
 
 /** Returns the greatest value of the scale. @param {MapAnswer} answer */
@@ -125,8 +137,9 @@ function paint(c, answer, { left, top, wide, tall }) {
   if (small === null) return;
   const image = small.createImageData(columns, rows);
   const pixels = new Uint32Array(image.data.buffer);
+  const stops = stopsOf(head.quantity);
   const shades = Uint32Array.from({ length: SHADES }, (_, at) => {
-    const [red, green, blue] = shade(isDark(), at / (SHADES - 1));
+    const [red, green, blue] = shade(stops, at / (SHADES - 1));
     return (0xff000000 | (blue << 16) | (green << 8) | red) >>> 0;
   });
   // What is unknown stays transparent.
@@ -212,14 +225,14 @@ function grid(c, { head: { readouts, builders } }, { left, top, wide, tall }) {
 function write(c, answer, { left, top, wide, tall }) {
   const { head, values } = answer;
   if (wide < 9 * LETTER || tall < LINE) return;
-  const [most, rows] = [greatest(answer), head.readouts.length];
+  const [most, rows, stops] = [greatest(answer), head.readouts.length, stopsOf(head.quantity)];
   c.textAlign = "center";
   c.textBaseline = "middle";
   values.forEach((value, at) => {
     const [readout, builder] = [at % rows, Math.floor(at / rows)];
     if (Number.isNaN(value) || head.readouts[readout].condition === "excluded") return;
-    const [red, green, blue] = shade(isDark(), value <= 0 ? 0 : fraction(head.quantity, value, most));
-    c.fillStyle = 0.3 * red + 0.59 * green + 0.11 * blue > 128 ? "#1a1a1a" : "#ffffff";
+    const [red, green, blue] = shade(stops, value <= 0 ? 0 : fraction(head.quantity, value, most));
+    c.fillStyle = 0.3 * red + 0.59 * green + 0.11 * blue > 116 ? "#1a1a1a" : "#ffffff";
     c.fillText(quantity(value, head.unit), left + (builder + 0.5) * wide, top + (readout + 0.5) * tall, wide - 4);
   });
 }

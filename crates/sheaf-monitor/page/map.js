@@ -125,7 +125,7 @@ function legend(answer) {
     c.fillStyle = stripes(c, slope);
     c.fillRect(0, 0, 22, 12);
   };
-  return html`<div class="map-legend"><div class="scale"><span class="colours" style=${{ background: gradient() }}></span><span class="marks">${marks.map((mark) => html`<span>${mark}</span>`)}</span></div>
+  return html`<div class="map-legend"><div class="scale"><span class="colours" style=${{ background: gradient(head.quantity) }}></span><span class="marks">${marks.map((mark) => html`<span>${mark}</span>`)}</span></div>
     <span><canvas class="swatch" ref=${swatch(1)}></canvas> not known</span> <span><canvas class="swatch" ref=${swatch(0)}></canvas> all sources excluded</span>
     <small>rows: readout units, columns: builder units</small></div>`;
 }

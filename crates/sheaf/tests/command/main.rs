@@ -51,6 +51,7 @@ mod live_time;
 mod loading;
 mod log;
 mod lossy;
+mod map;
 mod memory;
 mod monitor;
 mod nodes;
