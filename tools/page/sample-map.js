@@ -21,7 +21,8 @@ export function troubledMap(readouts, builders) {
   const map = sampleMap(readouts, builders);
   const { wait, rate } = map;
   const slow = Math.min(3, readouts - 1);
-  const text = `readout unit ru${slow}: ${builders} of ${builders} builder units wait for it, the oldest event for 2.1 s`;
+  const known = builders > 2 ? builders - 1 : builders;
+  const text = `readout unit ru${slow}: ${known} of ${known} builder units wait for it, the oldest event for 2.1 s`;
   map.summary = text;
   map.troubles = [{ readout: slow, builder: null, seconds: 2.1, text, remedy: "look whether one of its sources is silent (Sources), then at its host and its network port" }];
   map.wait = (readout, builder) => (readout === slow ? 2.1 - 0.1 * (builder % 4) : wait(readout, builder));
@@ -29,8 +30,8 @@ export function troubledMap(readouts, builders) {
     const silent = `builder unit bu2 has not reported for 4.2 s: nothing is known of its column`;
     map.builders[2] = { name: "bu2", condition: "silent", age_ms: 4200 };
     map.troubles.unshift({ readout: null, builder: 2, seconds: 4.2, text: silent, remedy: "look at its host: its process is stopped, hangs or gets no processor time" });
-    const known = map.wait;
-    map.wait = (readout, builder) => (builder === 2 ? NaN : known(readout, builder));
+    const all = map.wait;
+    map.wait = (readout, builder) => (builder === 2 ? NaN : all(readout, builder));
     map.rate = (readout, builder) => (builder === 2 ? NaN : rate(readout, builder));
   }
   if (readouts > 5) map.readouts[5].condition = "excluded";

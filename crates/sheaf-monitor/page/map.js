@@ -28,7 +28,7 @@ const cursor = { hovered: null, chosen: null };
 export function mapPanel(page) {
   const { view, navigation, map } = page;
   const { answer, problem } = map;
-  const controls = html`<p class="controls">${QUANTITIES.map(([id, title]) => html`<a class="range" href=${navigation.link({ panel: "map", map: id })} aria-current=${view.map === id ? "true" : undefined}>${title}</a>`)}
+  const controls = html`<p class="controls">${QUANTITIES.map(([id, title]) => html`<a class="choice" href=${navigation.link({ panel: "map", map: id })} aria-current=${view.map === id ? "true" : undefined}>${title}</a>`)}
     ${answer !== null && html`<span class="shown">${answer.head.readouts.length} readout units × ${answer.head.builders.length} builder units</span>`}</p>`;
   const failed = problem !== null && html`<p class="problem" role="alert"><b>No map of now:</b> ${problem}</p>`;
   if (answer === null) return [controls, failed];

@@ -18,6 +18,10 @@ const MAGIC: u32 = 0x504D_4853;
 /// Time for which an answer serves everybody.
 const MOMENT: Duration = Duration::from_millis(250);
 
+/// The same from this number of pairs on, whose answer takes some milliseconds.
+const LARGE: usize = 65_536;
+const LARGE_MOMENT: Duration = Duration::from_secs(1);
+
 /// Shortest time over which a rate is computed, so that single events do not make it jump.
 const WINDOW_NS: u64 = 1_000_000_000;
 
@@ -94,6 +98,8 @@ pub(crate) struct Pairs {
 pub(crate) struct MapMaker {
     run: Option<u32>,
     made_at: Option<Instant>,
+    /// Number of pairs.
+    pairs: usize,
     answers: BTreeMap<bool, Bytes>,
     before: BTreeMap<String, Earlier>,
 }
@@ -112,7 +118,8 @@ struct Earlier {
 impl MapMaker {
     /// Returns whether the answers are those of another moment or another run.
     pub(crate) fn is_due(&self, run: Option<&RunDescription>, now: Instant) -> bool {
-        let is_current = self.made_at.is_some_and(|made| now.saturating_duration_since(made) < MOMENT);
+        let moment = if self.pairs < LARGE { MOMENT } else { LARGE_MOMENT };
+        let is_current = self.made_at.is_some_and(|made| now.saturating_duration_since(made) < moment);
         !is_current || self.run != run.map(|run| run.number)
     }
 
@@ -135,6 +142,7 @@ impl MapMaker {
         }
         (self.run, self.made_at) = (number, Some(now));
         let pairs = self.pairs(snapshot, run, now);
+        self.pairs = pairs.waits.len();
         let troubles = verdict::troubles(&pairs);
         let summary = verdict::summary(&pairs, &troubles);
         for (quantity, unit, values) in
@@ -265,7 +273,7 @@ fn encode(head: &Head<'_>, time_ms: u64, values: &[f32]) -> Bytes {
     #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit exactly")]
     bytes.extend((time_ms as f64).to_le_bytes());
     bytes.extend(text);
-    bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
     bytes.into()
 }
 

@@ -226,6 +226,10 @@ fn an_answer_serves_all_who_ask_within_a_moment_and_only_for_its_run() {
     let is_due = |passed, run| field.maker.is_due(run, field.now + passed);
     assert!(!is_due(MOMENT - Duration::from_millis(1), Some(&field.run)));
     assert!(is_due(MOMENT, Some(&field.run)));
+    field.maker.pairs = LARGE;
+    assert!(!field.maker.is_due(Some(&field.run), field.now + MOMENT), "a large map serves for longer");
+    field.maker.pairs = 1;
+    let is_due = |passed, run| field.maker.is_due(run, field.now + passed);
     let next = RunDescription { number: 8, ..field.run.clone() };
     assert!(is_due(Duration::ZERO, Some(&next)) && is_due(Duration::ZERO, None));
 }

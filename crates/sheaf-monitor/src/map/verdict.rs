@@ -25,9 +25,9 @@ pub(crate) struct Trouble {
     pub(crate) builder: Option<usize>,
     /// For how long, in seconds, as far as it is known.
     pub(crate) seconds: Option<f32>,
-    /// What is the matter.
+    /// Description of the trouble, with the names of the units.
     pub(crate) text: String,
-    /// What to do.
+    /// Remedy, as an instruction.
     pub(crate) remedy: &'static str,
 }
 

@@ -65,3 +65,34 @@ fn payload_counts_once_for_the_readout_unit_that_sent_it() {
     answer(&mut builder, 1, 77, &[2, 3], &[]);
     assert_eq!(builder.received().collect::<Vec<_>>(), [ByteCount(20), ByteCount(10)]);
 }
+
+#[test]
+fn a_wait_begins_again_with_each_part_and_ends_while_the_part_is_judged() {
+    let mut builder = builder(|config| {
+        config.scope.first_step = BTreeSet::from([SourceId(0)]);
+        config.incomplete = IncompletePolicy::Wait;
+    });
+    assign(&mut builder, 5, 1, 1);
+    assert_eq!(
+        waits(&builder, LATER),
+        [LATER.0, 0],
+        "the second readout unit has no source of the first step"
+    );
+    let entry =
+        |part| SuperFragment { count: 1, event: EventId(5), attempt: 1, part, fragments: 0, missing: 0 };
+    let readout = Identity { node: NodeId::readout(0), run: RunNumber(1), session: SessionId(1) };
+    let empty = SuperFragments { entries: vec![entry(1)], fragments: Vec::new(), missing: Vec::new() };
+    builder.handle_input(START, readout.plain(Body::SuperFragments(empty)));
+    assert_eq!(waits(&builder, LATER), [0, 0]);
+    let part = std::iter::from_fn(|| builder.poll_event()).find_map(|event| match event {
+        BuilderEvent::Part(part) => Some(part),
+        _ => None,
+    });
+    builder.handle_part_decision(
+        LATER,
+        part.expect("its only answer is there"),
+        PartDecision::More(More::All),
+    );
+    let now = LATER + TIMEOUT;
+    assert_eq!(waits(&builder, now), [TIMEOUT.0, TIMEOUT.0]);
+}
