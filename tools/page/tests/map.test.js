@@ -71,6 +71,7 @@ scenario("pointer, finger and keys tell about a cell", async (mock, show) => {
   await page.hover("#panel-map h2");
   await until(page, () => document.querySelector("#map-cell").textContent.startsWith("Point"));
   await page.click(CANVAS, { position: await place(page, 3, 1) });
+  await until(page, () => document.querySelector("#map-cell").textContent.startsWith("ru3 → bu1"));
   assert.match(await text(page, "#map-cell"), /^ru3 → bu1: the oldest event has waited for 2.00 s. ▲ readout unit ru3: 7 of 7 .*; look whether/);
   await page.focus(CANVAS);
   await page.keyboard.press("ArrowRight");
