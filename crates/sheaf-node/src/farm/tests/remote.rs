@@ -98,6 +98,7 @@ fn a_processor_that_hangs_somewhere_else_is_given_up_and_learns_of_it() {
     });
     test.until("it is let in", |_| met.is_finished());
     let mut hangs = met.join().expect("no panic");
+    hangs.flush().expect("it asks for events");
     for id in 0..4 {
         test.farm.offer(event(id));
     }
