@@ -28,7 +28,7 @@ struct OptionalPart {
     packages: &'static [&'static str],
 }
 
-const OPTIONAL_PARTS: [OptionalPart; 3] = [
+const OPTIONAL_PARTS: [OptionalPart; 5] = [
     OptionalPart {
         feature: "libfabric",
         library: Some("libfabric >= 1.14"),
@@ -40,6 +40,8 @@ const OPTIONAL_PARTS: [OptionalPart; 3] = [
         packages: &["sheaf-store", "sheaf-capi", "sheaf-python", "sheaf"],
     },
     OptionalPart { feature: "s3", library: None, packages: &["sheaf"] },
+    OptionalPart { feature: "sqlite", library: None, packages: &["sheaf-database"] },
+    OptionalPart { feature: "postgres", library: None, packages: &["sheaf-database", "sheaf"] },
 ];
 
 /// Returns the features whose libraries are installed, in cargo's form `package/feature`. Prints the omitted ones with reasons.

@@ -93,13 +93,13 @@ pub use run_table::RunTable;
 pub use run_table::fuzz_run_table;
 pub use settings::{
     Access, Affinity, Agents, BuildBy, Builder, Building, CardClock, Check, CheckField, Congestion,
-    Consumers, Content, Control, Counted, Described, Emulated, EthernetBackend, Feed, Filter, FilterKind,
-    FramePacing, FreeRunning, FrontEnd, HitDecoder, HitTimes, Hits, Hook, HookTransition, Incomplete,
-    IncompletePolicy, Lab, LabHead, LabPlacement, LibfabricProvider, Log, LogFormat, LossAction, Manager,
-    Measure, MemoryPolicy, Monitor, Node, ObjectCheck, ObjectStore, Output, OutputCompression, OutputFormat,
-    OutputKind, Pacing, PacketProtocol, Preprocessing, Program, Protocol, Readout, Replay, Requirement,
-    Restart, Run, Shaping, ShapingPolicy, ShiftAction, SizeModel, Source, SourceCommand, SourceGroup,
-    SourceKind, SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed, Tls, Trace, Transport,
+    Consumers, Content, Control, Counted, Database, Described, Emulated, EthernetBackend, Feed, Filter,
+    FilterKind, FramePacing, FreeRunning, FrontEnd, HitDecoder, HitTimes, Hits, Hook, HookTransition,
+    Incomplete, IncompletePolicy, Lab, LabHead, LabPlacement, LibfabricProvider, Log, LogFormat, LossAction,
+    Manager, Measure, MemoryPolicy, Monitor, Node, ObjectCheck, ObjectStore, Output, OutputCompression,
+    OutputFormat, OutputKind, Pacing, PacketProtocol, Preprocessing, Program, Protocol, Readout, Replay,
+    Requirement, Restart, Run, Shaping, ShapingPolicy, ShiftAction, SizeModel, Source, SourceCommand,
+    SourceGroup, SourceKind, SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed, Tls, Trace, Transport,
     TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerLibrary, TriggerMode, TriggerNetwork,
     TriggerProtocol, Windows,
 };
@@ -148,6 +148,8 @@ pub struct Config {
     pub output: Output,
     /// Where uploaded files go.
     pub object_store: ObjectStore,
+    /// Index of runs.
+    pub database: Database,
     /// Who may look on.
     pub consumers: Consumers,
     /// The page and the metrics of the run.

@@ -60,6 +60,7 @@ tables! {
     "filter" => filter;
     "output" => output;
     "object_store" => object_store;
+    "database" => database;
     "consumers" => consumers;
     "monitor" => monitor;
     "monitor.remote" => monitor.remote;

@@ -235,6 +235,8 @@ codes! {
     EVENTS_VOID = Info "events-void" "";
     /// Events that were reported as stored are not in the files.
     EVENTS_MISSING = Error "events-missing" "Check the disk, and run `sheaf verify` on the run.";
+    /// The database of runs does not have a run, or not its end. The directory of the run has everything.
+    DATABASE_BEHIND = Warning "database-behind" "Nothing is lost: the next run that reaches the database writes what is missing, and `sheaf runs rebuild` does it at once.";
     /// Closed files were not converted, or not in time. The event files are complete.
     CONVERSION_INCOMPLETE = Warning "conversion-incomplete" "Run `sheaf export`, or free some space.";
     /// Closed files are converted again.

@@ -101,6 +101,7 @@ mod consumers;
 mod control_directory;
 mod controlled;
 mod ctl;
+mod database;
 mod decoders;
 mod describe;
 mod described;

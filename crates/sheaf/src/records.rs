@@ -7,6 +7,7 @@ mod code;
 pub(crate) mod comments;
 mod compare;
 mod configuration;
+mod index;
 mod record;
 mod table;
 
@@ -37,6 +38,8 @@ enum RunsCommand {
     Show(ShowArguments),
     /// Compare two runs: settings that differ, code that differs, and numbers side by side.
     Compare(CompareArguments),
+    /// Make the database of runs anew from the directories.
+    Rebuild(index::RebuildArguments),
     /// Print the configuration of a run, for other runs.
     Configuration(ConfigurationArguments),
     /// Add a comment to a run, or a judgement of its quality.
@@ -48,6 +51,9 @@ struct ListArguments {
     /// Directory of runs.
     #[arg(default_value = "runs", value_name = "DIR")]
     directory: PathBuf,
+    /// Read the records from a database, of runs on all hosts: `sqlite:FILE` or `postgres://USER@HOST/DATABASE`.
+    #[arg(long, value_name = "URL", conflicts_with = "directory")]
+    database: Option<String>,
     /// Only the last N runs.
     #[arg(long, value_name = "N")]
     last: Option<usize>,
@@ -74,6 +80,9 @@ struct ShowArguments {
     run: String,
     #[command(flatten)]
     place: Place,
+    /// Read the records from a database, of runs on all hosts: `sqlite:FILE` or `postgres://USER@HOST/DATABASE`.
+    #[arg(long, value_name = "URL", conflicts_with = "directory")]
+    database: Option<String>,
     /// Print one JSON object on standard output.
     #[arg(long)]
     json: bool,
@@ -101,6 +110,9 @@ struct CompareArguments {
     after: String,
     #[command(flatten)]
     place: Place,
+    /// Read the records from a database, of runs on all hosts: `sqlite:FILE` or `postgres://USER@HOST/DATABASE`.
+    #[arg(long, value_name = "URL", conflicts_with = "directory")]
+    database: Option<String>,
     /// Print one JSON object on standard output.
     #[arg(long)]
     json: bool,
@@ -129,6 +141,7 @@ pub(crate) fn command(arguments: &RunsArguments) -> anyhow::Result<Verdict> {
         RunsCommand::List(arguments) => list(arguments),
         RunsCommand::Show(arguments) => show(arguments),
         RunsCommand::Compare(arguments) => compare(arguments),
+        RunsCommand::Rebuild(arguments) => index::rebuild(arguments),
         RunsCommand::Configuration(arguments) => {
             let path = find(&arguments.run, &arguments.place)?;
             print(&configuration::text(&path, arguments.short)?)?;
@@ -140,16 +153,17 @@ pub(crate) fn command(arguments: &RunsArguments) -> anyhow::Result<Verdict> {
 
 fn list(arguments: &ListArguments) -> anyhow::Result<Verdict> {
     let directory = &arguments.directory;
-    if !directory.is_dir() {
+    if arguments.database.is_none() && !directory.is_dir() {
         bail!("{} is not a directory; name the directory of runs (`run.output`)", directory.display());
     }
     let wanted = arguments.configuration.as_deref();
     // Of those with one configuration, the last may be far back.
-    let (mut records, failed) = read_all(directory, arguments.last.filter(|_| wanted.is_none()))?;
-    if let Some(wanted) = wanted {
-        records.retain(|record| record.configuration.is(wanted));
-        keep_last(&mut records, arguments.last);
-    }
+    let (mut records, failed) = match &arguments.database {
+        Some(url) => index::records(url, None)?,
+        None => read_all(directory, arguments.last.filter(|_| wanted.is_none()))?,
+    };
+    records.retain(|record| wanted.is_none_or(|wanted| record.configuration.is(wanted)));
+    keep_last(&mut records, arguments.last);
     if arguments.json {
         print_json(&serde_json::json!({ "runs": records }))?;
     } else {
@@ -215,7 +229,10 @@ pub(crate) fn with_changes(number: u32, directory: &Path) -> anyhow::Result<serd
 }
 
 fn show(arguments: &ShowArguments) -> anyhow::Result<Verdict> {
-    let record = Record::read(&find(&arguments.run, &arguments.place)?)?.with_histograms()?;
+    let record = match &arguments.database {
+        Some(url) => index::record(url, &arguments.run)?,
+        None => Record::read(&find(&arguments.run, &arguments.place)?)?.with_histograms()?,
+    };
     if arguments.json {
         print_json(&record)?
     } else {
@@ -225,9 +242,16 @@ fn show(arguments: &ShowArguments) -> anyhow::Result<Verdict> {
 }
 
 fn compare(arguments: &CompareArguments) -> anyhow::Result<Verdict> {
-    let read = |run: &str| find(run, &arguments.place).and_then(|path| Record::read(&path));
+    let read = |run: &str| match &arguments.database {
+        Some(url) => index::record(url, run),
+        None => find(run, &arguments.place).and_then(|path| Record::read(&path)),
+    };
     let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
-    let comparison = Comparison::of(&before, &after).with_histograms([&before, &after])?;
+    let mut comparison = Comparison::of(&before, &after);
+    // Histograms are in the directories only.
+    if arguments.database.is_none() {
+        comparison = comparison.with_histograms([&before, &after])?;
+    }
     if arguments.json {
         print_json(&comparison)?
     } else {

@@ -9,6 +9,7 @@ mod scratch;
 pub(crate) use part::{HostPart, RunMark};
 pub(crate) use scratch::Scratch;
 
+use crate::database::{self, Access};
 use crate::objects::{self, RunObjects};
 use crate::{console, hdf5, next, run_paths};
 use anyhow::{Context, bail};
@@ -301,7 +302,12 @@ fn claim(config: &mut Config) -> anyhow::Result<(PathBuf, RunLock)> {
     let makes_more = config.run.runs != Some(1);
     if config.run.number == RunNumber(0) {
         loop {
-            config.run.number = next_number(&output)?;
+            config.run.number = match Access::of(config)?.filter(Access::gives_numbers) {
+                Some(access) => {
+                    RunNumber(database::next_number(&access, &output, next_number(&output)?.0 - 1)?)
+                }
+                None => next_number(&output)?,
+            };
             let path = run_paths::path_of(config);
             match fs::create_dir(&path) {
                 Ok(()) => return lock(&path, makes_more).map(|lock| (path, lock)),

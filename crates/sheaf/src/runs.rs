@@ -21,8 +21,8 @@ use crate::run_directory::{OtherParts, RunDirectory, Scratch};
 use crate::signals::Steering;
 use crate::summary::{EarlyEnd, cpu_seconds, headline};
 use crate::{
-    SOFTWARE, Verdict, files, histograms, next, people, placement, processes, programs, rehearsal, remote,
-    space, supervisor, tracing,
+    SOFTWARE, Verdict, database, files, histograms, next, people, placement, processes, programs, rehearsal,
+    remote, space, supervisor, tracing,
 };
 use anyhow::{Context, bail};
 use sheaf_config::{Config, HookTransition, OutputKind, SourceKind, TransportKind};
@@ -248,6 +248,9 @@ impl Runs<'_> {
         } else {
             console::note(&codes::RUN_BEGINS, &format!("run {run} begins"));
         }
+        if let Some(directory) = &directory {
+            database::note(&plan.config, &directory.path);
+        }
         let (stop, console) = (self.steering.stop(), self.console);
         let path = directory.as_ref().map(|directory| directory.path.clone());
         let watch = space::Watch::begin(path.as_deref(), plan.config.output.keep_free.0, stop)?;
@@ -380,6 +383,7 @@ impl Runs<'_> {
             page.note_end(&end, summary.triggers());
         }
         hooks.note_end(&end, &summary);
+        let path = directory.as_ref().map(|directory| directory.path.clone());
         let close = || match (directory, hosts) {
             (Some(directory), hosts) => {
                 let others = hosts.as_ref().map(|hosts| -> &dyn OtherParts { hosts });
@@ -399,6 +403,8 @@ impl Runs<'_> {
         console::flush();
         // The books come first: they are printed also where the disk takes nothing more.
         let closed = close();
+        // Also where it could not be closed: then the database knows that.
+        path.inspect(|path| database::note(&plan.config, path));
         match (self.arguments.json, self.several) {
             (true, false) => crate::print::print_json(&summary)?,
             (true, true) => crate::print::print_json_line(&summary)?,

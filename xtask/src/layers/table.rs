@@ -231,6 +231,13 @@ pub(super) const LAYERS: &[Layer] = &[
         reason: "uploads closed files of any writer",
     },
     Layer {
+        package: "sheaf-database",
+        floor: Floor::Ports,
+        may_know: &[],
+        may_use: &["bytes", "postgres", "rusqlite", "thiserror"],
+        reason: "rows and numbers in SQLite or PostgreSQL, whoever makes the runs",
+    },
+    Layer {
         package: "sheaf-source",
         floor: Floor::Ports,
         may_know: &["sheaf-buffer", "sheaf-store", "sheaf-time", "sheaf-wire"],
@@ -428,6 +435,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-buffer",
             "sheaf-config",
             "sheaf-control",
+            "sheaf-database",
             "sheaf-netsim",
             "sheaf-feed",
             "sheaf-filter",

@@ -79,6 +79,26 @@ pub(crate) fn web_address() -> Text {
     }
 }
 
+/// The URL of a database, without a password: settings are stored with each run.
+pub(crate) fn database_url() -> Text {
+    Text {
+        limits: "`none`, `sqlite:FILE`, or `postgres://USER@HOST/DATABASE` without a password, which comes from `password_file` or `PGPASSWORD`",
+        accepts: |text| {
+            let of_server =
+                ["postgres://", "postgresql://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+            let is_open = |rest: &str| {
+                let user = rest.rsplit_once('@').map_or("", |(user, _)| user);
+                !rest.is_empty() && !user.contains(':') && !rest.contains("password=")
+            };
+            let file = text.strip_prefix("sqlite:");
+            !text.contains(char::is_control)
+                && (text == "none"
+                    || file.is_some_and(|file| !file.is_empty())
+                    || of_server.is_some_and(is_open))
+        },
+    }
+}
+
 /// Prefix of the names of objects.
 pub(crate) fn object_prefix() -> Text {
     Text {

@@ -22,6 +22,7 @@ const MONITOR: &str = "sheaf-monitor shows what nodes publish; it has no influen
 const AGENTS: &str = "starts processes of nodes on hosts; no role or driver knows of it";
 const HOOKS: &str = "the process of a run calls commands of the user; no role or driver waits for them";
 const STORE: &str = "sheaf-s3 sends requests for objects; the time at which an object is stored is drawn";
+const DATABASE: &str = "the process of a run writes its record there before it starts and after it has ended; no role or driver knows of it";
 const TIMED: &str =
     "sheaf-source makes items with times from packets; the division of items into slices is drawn";
 const HITS: &str = "a summary judges the counts of the slicer, which are compared with the items of the run";
@@ -93,6 +94,7 @@ pub const EXCUSED: &[Excuse] = excused! {
         "object_store.endpoint", "object_store.bucket", "object_store.prefix", "object_store.region", "object_store.path_style",
         "object_store.part_bytes", "object_store.verify", "object_store.authorities",
     ];
+    DATABASE => ["database.*"];
     MONITOR => ["monitor.alarm_command", "monitor.alertmanager", "monitor.histogram_bytes", "monitor.alarm_hold_off_ms", "monitor.linger_ms", "monitor.listen", "monitor.remote.listen", "monitor.remote.certificate", "monitor.remote.key", "log.format", "log.max_bytes", "trace.file_bytes", "trace.slow_ms", "trace.sample", "control.stop_timeout_ms", "control.cut_timeout_ms", "control.lock_ms"];
     AGENTS => ["agents.*", "node.agent"];
     HOOKS => ["hook.*"];

@@ -1,10 +1,10 @@
 //! Libraries and scripts of a run.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// A library or script of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Code {
     pub(crate) table: String,
     pub(crate) path: PathBuf,

@@ -5,14 +5,14 @@
 
 use super::code::Code;
 use anyhow::{Context as _, bail};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sheaf_config::{Config, Run};
 use sheaf_store::run::Manifest;
 use std::fmt::Write as _;
 use std::path::Path;
 
 /// Name and id of a configuration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ConfigurationId {
     /// Name of its file, without the extension; `null` for runs without a file, and for those of earlier versions.
     pub(crate) name: Option<String>,

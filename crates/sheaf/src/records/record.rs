@@ -6,7 +6,7 @@ use super::configuration::ConfigurationId;
 use crate::histograms;
 use crate::summary::LedgerSummary;
 use anyhow::Context as _;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sheaf_config::Config;
 use sheaf_control::request::SequenceRow;
 use sheaf_histogram::HistogramSummary;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// State of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
     /// A process writes it.
@@ -42,7 +42,7 @@ impl State {
 }
 
 /// See the [module](self).
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) run: u32,
     pub(crate) directory: PathBuf,
@@ -59,13 +59,13 @@ pub(crate) struct Record {
     pub(crate) code: Vec<Code>,
     pub(crate) comments: Vec<Comment>,
     /// Numbers of its histograms, where they are asked for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", skip_deserializing)]
     pub(crate) histograms: Vec<HistogramSummary>,
     /// Row of a sequence that it was made for.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sequence: Option<SequenceRecord>,
     /// Hooks that were called for it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) hooks: Vec<HookRecord>,
     /// Every setting by its full key.
     #[serde(skip)]
@@ -73,17 +73,20 @@ pub(crate) struct Record {
 }
 
 /// A closed file of a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct FileRecord {
     pub(crate) file: String,
     pub(crate) stream: String,
     pub(crate) events: u64,
     pub(crate) bytes: u64,
+    /// CRC-32C, in hexadecimal digits; not known where a write failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) crc32c: Option<String>,
 }
 
 impl Record {
     /// Reads the record of the run in a directory.
-    pub(super) fn read(directory: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn read(directory: &Path) -> anyhow::Result<Self> {
         let shown = directory.display();
         let manifest = Manifest::read(directory)?;
         let manifest = manifest
@@ -144,7 +147,7 @@ impl Record {
     }
 
     /// Returns the accepted events that were lost.
-    pub(super) fn lost(&self) -> u64 {
+    pub(crate) fn lost(&self) -> u64 {
         let of_end = self.end.as_ref().map(|end| end.lost);
         of_end.or_else(|| self.ledger.as_ref().map(lost)).unwrap_or(0)
     }
@@ -155,7 +158,7 @@ impl Record {
     }
 
     /// Returns the last judgement of its quality.
-    pub(super) fn quality(&self) -> Option<comments::Quality> {
+    pub(crate) fn quality(&self) -> Option<comments::Quality> {
         self.comments.iter().rev().find_map(|comment| comment.quality)
     }
 
@@ -195,6 +198,7 @@ impl FileRecord {
             stream: file.stream.to_string(),
             events: file.events,
             bytes: file.bytes,
+            crc32c: file.crc32c.map(|sum| format!("{sum:08x}")),
         }
     }
 }

@@ -1,0 +1,116 @@
+//! Where the database is, with its password and time limit.
+
+use anyhow::{Context as _, bail};
+use sheaf_config::Config;
+use sheaf_database::{Database, Url};
+use sheaf_wire::Nanos;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+/// Name of the SQLite file beside runs.
+const FILE_NAME: &str = "runs.db";
+
+/// Whether a thread of this process uses a database: there is one at a time, so that a server that hangs does not collect threads.
+static IN_USE: AtomicBool = AtomicBool::new(false);
+
+/// See the [module](self).
+#[derive(Clone)]
+pub(crate) struct Access {
+    url: Url,
+    password: Option<String>,
+    limit: Duration,
+}
+
+impl Access {
+    /// Returns the database of a configuration; `None` if it has none.
+    pub(crate) fn of(config: &Config) -> anyhow::Result<Option<Self>> {
+        let settings = &config.database;
+        let url = match settings.url.as_deref() {
+            Some("none") => return Ok(None),
+            Some(url) => url.parse().with_context(|| format!("database.url = \"{url}\""))?,
+            // A build without SQLite has no database unless one is named.
+            None if cfg!(feature = "sqlite") => Url::Sqlite(config.run.output.join(FILE_NAME)),
+            None => return Ok(None),
+        };
+        let password = settings.password_file.as_deref().map(first_line).transpose()?;
+        Ok(Some(Self { url, password: password.or_else(from_environment), limit: settings.timeout.to_std() }))
+    }
+
+    /// Returns the database that is named on the command line.
+    pub(crate) fn named(url: &str) -> anyhow::Result<Self> {
+        // Never the text itself: it may have a password.
+        let url = url.parse().context("--database")?;
+        Ok(Self { url, password: from_environment(), limit: Duration::from_secs(60) })
+    }
+
+    /// Returns the SQLite file beside runs.
+    pub(crate) fn beside(runs: &Path) -> Self {
+        Self { url: Url::Sqlite(runs.join(FILE_NAME)), password: None, limit: Duration::from_secs(60) }
+    }
+
+    pub(crate) const fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Refuses a SQLite file that is not there: to read one must not make it.
+    pub(crate) fn must_exist(&self) -> anyhow::Result<()> {
+        match &self.url {
+            Url::Sqlite(file) if !file.exists() => {
+                bail!("there is no {}; `sheaf runs rebuild` makes it from directories", file.display())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns whether run numbers come from the database.
+    pub(crate) const fn gives_numbers(&self) -> bool {
+        matches!(self.url, Url::Postgres(_))
+    }
+
+    /// Opens the database and uses it, on a thread that is left behind when the time is over: neither a server that accepts and never answers
+    /// nor a disk that hangs keeps the caller.
+    pub(crate) fn within_limit<T: Send + 'static>(
+        &self,
+        body: impl FnOnce(&mut Database) -> anyhow::Result<T> + Send + 'static,
+    ) -> anyhow::Result<T> {
+        if IN_USE.swap(true, Ordering::AcqRel) {
+            bail!("{} has not answered an earlier request", self.url);
+        }
+        let (sender, result) = sync_channel(1);
+        let access = self.clone();
+        let work = move || {
+            let done = Database::open(&access.url, access.password.as_deref(), access.limit)
+                .map_err(anyhow::Error::from)
+                .and_then(|mut database| body(&mut database));
+            IN_USE.store(false, Ordering::Release);
+            // Nobody waits any more if the time is over.
+            let _ = sender.send(done);
+        };
+        if let Err(error) = std::thread::Builder::new().name("database".into()).spawn(work) {
+            IN_USE.store(false, Ordering::Release);
+            return Err(error).context("cannot start a thread");
+        }
+        match result.recv_timeout(self.limit) {
+            Ok(done) => done,
+            Err(RecvTimeoutError::Timeout) => bail!(
+                "{} did not answer within {} (database.timeout_ms)",
+                self.url,
+                Nanos::from_millis(u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX))
+            ),
+            Err(RecvTimeoutError::Disconnected) => bail!("the thread that uses {} has ended", self.url),
+        }
+    }
+}
+
+fn from_environment() -> Option<String> {
+    std::env::var("PGPASSWORD").ok().filter(|password| !password.is_empty())
+}
+
+fn first_line(file: &Path) -> anyhow::Result<String> {
+    let text = fs::read_to_string(file)
+        .with_context(|| format!("cannot read database.password_file = \"{}\"", file.display()))?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
