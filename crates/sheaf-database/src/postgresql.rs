@@ -30,7 +30,7 @@ impl Postgresql {
             // A writer that hangs must not keep the others waiting.
             let limit = patience.as_millis();
             client.batch_execute(&format!(
-                "SET lock_timeout = {limit}; SET statement_timeout = {limit}; SET idle_in_transaction_session_timeout = {limit}"
+                "SET client_min_messages = warning; SET lock_timeout = {limit}; SET statement_timeout = {limit}; SET idle_in_transaction_session_timeout = {limit}"
             ))?;
             Ok(client)
         });

@@ -237,6 +237,8 @@ codes! {
     EVENTS_MISSING = Error "events-missing" "Check the disk, and run `sheaf verify` on the run.";
     /// The database of runs does not have a run, or not its end. The directory of the run has everything.
     DATABASE_BEHIND = Warning "database-behind" "Nothing is lost: the next run that reaches the database writes what is missing, and `sheaf runs rebuild` does it at once.";
+    /// The database that gives the run numbers is down, and a run has one of those in reserve.
+    NUMBER_FROM_RESERVE = Warning "number-from-reserve" "Start the database: when the reserve is used up, runs need `run.number`.";
     /// Closed files were not converted, or not in time. The event files are complete.
     CONVERSION_INCOMPLETE = Warning "conversion-incomplete" "Run `sheaf export`, or free some space.";
     /// Closed files are converted again.

@@ -21,6 +21,7 @@ use crate::records::Record;
 use anyhow::Context as _;
 use sheaf_config::Config;
 use sheaf_database::Database;
+use sheaf_store::run::Manifest;
 use sheaf_telemetry::log_as;
 use std::path::{Path, PathBuf};
 use waiting::Waiting;
@@ -43,8 +44,19 @@ pub(crate) fn note(config: &Config, directory: &Path) {
         })
     });
     if let Err(error) = noted {
-        log_as!(DATABASE_BEHIND; "the run goes on, but the database of runs is behind: {}", crate::describe(&error));
+        log_as!(DATABASE_BEHIND; "the database of runs is behind, and nothing waits for it: {}", crate::describe(&error));
     }
+}
+
+/// Writes the run in a directory, to which somebody has added something, into the database of its configuration.
+pub(crate) fn note_addition(directory: &Path) {
+    let text = Manifest::read(directory).ok().flatten().map(|manifest| manifest.configuration);
+    // One of another version may have had no database.
+    let Some(mut config) = text.and_then(|text| Config::parse(&text, "configuration").ok()) else { return };
+    if let Some(runs) = directory.parent() {
+        config.run.output = runs.to_owned();
+    }
+    note(&config, directory);
 }
 
 /// Writes a run, those that wait, and those of this host whose end the database does not know.

@@ -12,6 +12,7 @@ mod record;
 mod table;
 
 use crate::Verdict;
+use crate::database;
 use crate::print::{print, print_json};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
@@ -264,6 +265,7 @@ fn comment(arguments: &CommentArguments) -> anyhow::Result<Verdict> {
     let path = find(&arguments.run, &arguments.place)?;
     let comment = Comment::new(arguments.author.as_deref(), arguments.text.as_deref(), arguments.quality);
     comments::add(&path, &comment)?;
+    database::note_addition(&path);
     Ok(Verdict::Good)
 }
 

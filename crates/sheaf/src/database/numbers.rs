@@ -5,6 +5,7 @@
 
 use super::Access;
 use anyhow::{Context as _, bail};
+use sheaf_telemetry::log_as;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -13,52 +14,51 @@ use std::path::Path;
 /// Name of the file of the reserve.
 const NAME: &str = "runs.numbers";
 
-/// Numbers that a reserve has after the database was reached.
-const RESERVE: usize = 10;
+/// Numbers that are left in reserve after the database was reached.
+const RESERVE: u32 = 10;
 
-/// Returns a number that nobody else has or gets, for a run in `runs`. From the database it is also above `highest`.
+/// Returns a number that nobody else has or gets, for a run in `runs`, which has numbers up to `highest`.
 pub(crate) fn next(access: &Access, runs: &Path, highest: u32) -> anyhow::Result<u32> {
-    let path = runs.join(NAME);
-    let take = |count: u64| {
-        let taken = access.within_limit(move |database| Ok(database.take_numbers(highest.into(), count)?));
-        let first = taken?;
-        let last = u32::try_from(first + count - 1).context("all run numbers are taken")?;
-        anyhow::Ok(last + 1 - u32::try_from(count)?)
+    let take = |count: u32| {
+        let taken =
+            access.within_limit(move |database| Ok(database.take_numbers(highest.into(), u64::from(count))?));
+        let first = u32::try_from(taken?).ok().filter(|first| first.checked_add(count).is_some());
+        first.context("all run numbers are taken")
     };
-    next_of(&path, take).with_context(|| format!("cannot take a run number from {}", access.url()))
+    next_of(&runs.join(NAME), highest, take)
+        .with_context(|| format!("cannot take a run number from {}", access.url()))
 }
 
-/// Returns the next number of `take`, which takes so many from the sequence, or of the reserve in a file.
-fn next_of(path: &Path, take: impl FnOnce(u64) -> anyhow::Result<u32>) -> anyhow::Result<u32> {
+/// Returns the lowest number of the reserve above `highest`, so that the numbers in a directory ascend. Before, the reserve is filled by `take`,
+/// which takes so many from the sequence and returns the first.
+fn next_of(path: &Path, highest: u32, take: impl FnOnce(u32) -> anyhow::Result<u32>) -> anyhow::Result<u32> {
     let mut reserve = Reserve::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let missing = RESERVE.saturating_sub(reserve.numbers.len());
-    let written = match take(1 + missing as u64) {
-        Ok(number) => {
-            // Without the reserve a run can begin; a later run keeps one.
-            let kept = (1..=missing).filter_map(|more| number.checked_add(u32::try_from(more).ok()?));
-            if let Err(error) = reserve.append(&kept.map(|kept| format!("+{kept};\n")).collect::<String>()) {
-                log::warn!("cannot keep run numbers in reserve in {}: {error}", path.display());
+    reserve.numbers.retain(|number| *number > highest);
+    let missing = (RESERVE + 1).saturating_sub(u32::try_from(reserve.numbers.len())?);
+    let (mut lines, mut problem) = (String::new(), None);
+    match take(missing) {
+        Ok(first) => {
+            for number in first..first + missing {
+                lines.push_str(&format!("+{number};\n"));
+                reserve.numbers.insert(number);
             }
-            return Ok(number);
         }
-        Err(error) => match reserve.numbers.first() {
-            None => bail!(
-                "{}; there are no numbers in reserve in {}: set run.number, or wait for the database",
-                crate::describe(&error),
-                path.display()
-            ),
-            Some(number) => {
-                let number = *number;
-                log::warn!(
-                    "run number {number} is one of {} in reserve: {}",
-                    reserve.numbers.len(),
-                    crate::describe(&error)
-                );
-                reserve.append(&format!("-{number};\n")).map(|()| number)
-            }
-        },
+        Err(error) => problem = Some(crate::describe(&error)),
+    }
+    let Some(number) = reserve.numbers.first().copied() else {
+        bail!(
+            "{}; {} has no numbers in reserve: set run.number, or wait for the database",
+            problem.unwrap_or_default(),
+            path.display()
+        );
     };
-    written.with_context(|| format!("cannot write {}", path.display()))
+    if let Some(problem) = problem {
+        let left = reserve.numbers.len();
+        log_as!(NUMBER_FROM_RESERVE; "run {number} has one of {left} numbers in reserve: {problem}");
+    }
+    lines.push_str(&format!("-{number};\n"));
+    reserve.append(&lines).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(number)
 }
 
 /// The numbers in reserve, locked for others.
@@ -100,31 +100,36 @@ mod tests {
     use std::fs;
 
     proptest! {
-        /// Two controllers with reserves of their own; the database is down at any moment, and a crash cuts the file anywhere after what
-        /// was written for a number that had not been handed out yet.
+        /// Two controllers with reserves of their own; the database is down at any moment, and a crash cuts what was written for a number
+        /// that had not been handed out yet.
         #[test]
-        fn no_number_is_given_twice(steps in prop::collection::vec((0_usize..2, any::<bool>(), 0_usize..40), 1..60)) {
+        fn no_number_is_given_twice(
+            steps in prop::collection::vec((0_usize..2, any::<bool>(), 0_usize..40, 0_u32..5), 1..60)
+        ) {
             let place = tempfile::tempdir().unwrap();
             let paths = [place.path().join("a"), place.path().join("b")];
-            let mut last = 0_u32;
-            let mut given = BTreeSet::new();
-            for (controller, is_up, cut) in steps {
+            let (mut last, mut highest, mut given) = (0_u32, [0_u32; 2], BTreeSet::new());
+            for (controller, is_up, cut, by_hand) in steps {
                 let path = &paths[controller];
+                // Somebody has set a number by hand, now and then.
+                let above = highest[controller] + u32::from(by_hand == 0);
                 let before = fs::read(path).unwrap_or_default().len();
-                let number = next_of(path, |count| {
+                let number = next_of(path, above, |count| {
                     if !is_up {
                         bail!("down");
                     }
-                    let first = last + 1;
-                    last += u32::try_from(count).unwrap();
+                    let first = last.max(above) + 1;
+                    last = first + count - 1;
                     Ok(first)
                 });
-                let after = fs::read(path).unwrap();
-                if cut < 8 && before + cut < after.len() {
+                let after = fs::read(path).unwrap_or_default();
+                if before + cut < after.len() {
                     // It died while it wrote: nobody got the number.
                     fs::write(path, &after[..before + cut]).unwrap();
                 } else if let Ok(number) = number {
-                    prop_assert!(given.insert(number), "{number} was given twice");
+                    prop_assert!(given.insert(number), "{} was given twice", number);
+                    prop_assert!(number > above);
+                    highest[controller] = number;
                 } else {
                     prop_assert!(!is_up);
                 }
@@ -136,15 +141,12 @@ mod tests {
     fn a_reserve_lasts_for_ten_runs_and_then_says_so() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join(NAME);
-        assert_eq!(
-            next_of(&path, |count| {
-                assert_eq!(count, 11);
-                Ok(21)
-            })
-            .unwrap(),
-            21
-        );
-        let down = || next_of(&path, |_| bail!("nobody listens"));
+        let all = |count| {
+            assert_eq!(count, 11);
+            Ok(21)
+        };
+        assert_eq!(next_of(&path, 0, all).unwrap(), 21);
+        let down = || next_of(&path, 0, |_| bail!("nobody listens"));
         let numbers: Vec<_> = (0..10).map(|_| down().unwrap()).collect();
         assert_eq!(numbers, (22..=31).collect::<Vec<_>>());
         let error = down().unwrap_err().to_string();

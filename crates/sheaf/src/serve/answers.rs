@@ -2,6 +2,7 @@
 
 use super::desk::Desk;
 use super::journal::Entry;
+use crate::database;
 use crate::records::comments::{self, Comment, Quality};
 use crate::records::find_number;
 use serde::de::Error as _;
@@ -345,6 +346,11 @@ impl Desk {
         let comment = Comment::new(Some(&operator.name), text.as_deref(), quality);
         let added = comments::add(&path, &comment);
         added.map_err(|problem| Answer::error(503, "disk", &crate::describe(&problem), "free some space"))?;
+        // The controller does not wait for a database.
+        let noted = std::thread::Builder::new().name("comment".into());
+        if let Err(problem) = noted.spawn(move || database::note_addition(&path)) {
+            log_as!(DATABASE_BEHIND; "cannot start a thread: {problem}");
+        }
         Ok(Answer::json(200, &json!({})))
     }
 
