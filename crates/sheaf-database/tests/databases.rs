@@ -1,6 +1,11 @@
 //! The same over SQLite and PostgreSQL.
 
 #![cfg(all(feature = "sqlite", feature = "postgres"))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a helper that fails, fails its test; a test that is skipped says why"
+)]
 
 mod common;
 

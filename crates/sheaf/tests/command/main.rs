@@ -20,6 +20,7 @@ mod bring_up;
 mod child;
 mod consumers;
 mod content;
+mod database;
 mod death;
 mod described;
 mod described_hits;
