@@ -1,4 +1,4 @@
-//! What the index has of a run.
+//! Rows of a run in the index.
 
 use crate::session::Value;
 

@@ -1,4 +1,4 @@
-//! What SQLite and PostgreSQL have in common.
+//! The interface that SQLite and PostgreSQL have in common.
 
 use crate::DatabaseError;
 

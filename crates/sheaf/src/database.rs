@@ -1,80 +1,15 @@
-//! The database of runs: an index that is made from their directories, for questions about many runs and hosts.
+//! The database of runs: where it is, its run numbers, and the runs that it lacks. Records go there from `records`.
 //!
 //! | module | content |
 //! |---|---|
 //! | `access` | where the database is, with its password and time limit |
 //! | `numbers` | run numbers from PostgreSQL, with a reserve for the time when it is down |
-//! | `rows` | rows of a run, from its record |
 //! | `waiting` | runs that the database does not have yet |
 
 mod access;
 mod numbers;
-mod rows;
 mod waiting;
 
 pub(crate) use access::Access;
 pub(crate) use numbers::next as next_number;
-pub(crate) use rows::{IndexedRecord, row};
-
-use crate::next;
-use crate::records::Record;
-use anyhow::Context as _;
-use sheaf_config::Config;
-use sheaf_database::Database;
-use sheaf_store::run::Manifest;
-use sheaf_telemetry::log_as;
-use std::path::{Path, PathBuf};
-use waiting::Waiting;
-
-/// Writes the run in a directory into the database as it is now, and runs that the database lacks. Failure is a warning: the run goes on, and
-/// a later one writes it.
-pub(crate) fn note(config: &Config, directory: &Path) {
-    let noted = Access::of(config).and_then(|access| {
-        let Some(access) = access else { return Ok(()) };
-        let directory = std::path::absolute(directory)?;
-        let waiting = Waiting::beside(&config.run.output);
-        let written = access.within_limit({
-            let (waiting, directory) = (waiting.clone(), directory.clone());
-            move |database| write(database, &waiting, directory)
-        });
-        written.or_else(|error| {
-            // The first error is the one to report, unless the directory is not noted either.
-            waiting.add(&directory).with_context(|| crate::describe(&error))?;
-            Err(error)
-        })
-    });
-    if let Err(error) = noted {
-        log_as!(DATABASE_BEHIND; "the database of runs is behind, and nothing waits for it: {}", crate::describe(&error));
-    }
-}
-
-/// Writes the run in a directory, to which somebody has added something, into the database of its configuration.
-pub(crate) fn note_addition(directory: &Path) {
-    let text = Manifest::read(directory).ok().flatten().map(|manifest| manifest.configuration);
-    // One of another version may have had no database.
-    let Some(mut config) = text.and_then(|text| Config::parse(&text, "configuration").ok()) else { return };
-    if let Some(runs) = directory.parent() {
-        config.run.output = runs.to_owned();
-    }
-    note(&config, directory);
-}
-
-/// Writes a run, those that wait, and those of this host whose end the database does not know.
-fn write(database: &mut Database, waiting: &Waiting, directory: PathBuf) -> anyhow::Result<()> {
-    let host = next::host();
-    let (mut directories, taken) = waiting.read()?;
-    directories.extend(database.in_progress(&host)?.into_iter().map(PathBuf::from));
-    directories.insert(directory);
-    let mut rows = Vec::new();
-    for directory in &directories {
-        match Record::read(directory) {
-            Ok(record) => rows.push(row(&record, &host)?),
-            // It was removed, or never began.
-            Err(_) if !directory.exists() => database.forget(&host, &directory.to_string_lossy())?,
-            // One that cannot be read must not hold up the others; `sheaf runs list` and `rebuild` name it.
-            Err(_) => {}
-        }
-    }
-    database.write(&rows)?;
-    waiting.remove(taken)
-}
+pub(crate) use waiting::Waiting;

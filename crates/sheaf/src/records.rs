@@ -8,17 +8,19 @@ pub(crate) mod comments;
 mod compare;
 mod configuration;
 mod index;
+mod noting;
 mod record;
+mod rows;
 mod table;
 
 use crate::Verdict;
-use crate::database;
 use crate::print::{print, print_json};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use comments::{Comment, Quality};
 use compare::Comparison;
 pub(crate) use configuration::configuration_name;
+pub(crate) use noting::{note, note_addition};
 pub(crate) use record::Record;
 use record::State;
 use sheaf_store::run::{MANIFEST_NAME, RunLock, runs_in};
@@ -265,7 +267,7 @@ fn comment(arguments: &CommentArguments) -> anyhow::Result<Verdict> {
     let path = find(&arguments.run, &arguments.place)?;
     let comment = Comment::new(arguments.author.as_deref(), arguments.text.as_deref(), arguments.quality);
     comments::add(&path, &comment)?;
-    database::note_addition(&path);
+    noting::note_addition(&path);
     Ok(Verdict::Good)
 }
 

@@ -21,7 +21,7 @@ use crate::run_directory::{OtherParts, RunDirectory, Scratch};
 use crate::signals::Steering;
 use crate::summary::{EarlyEnd, cpu_seconds, headline};
 use crate::{
-    SOFTWARE, Verdict, database, files, histograms, next, people, placement, processes, programs, rehearsal,
+    SOFTWARE, Verdict, files, histograms, next, people, placement, processes, programs, records, rehearsal,
     remote, space, supervisor, tracing,
 };
 use anyhow::{Context, bail};
@@ -249,7 +249,7 @@ impl Runs<'_> {
             console::note(&codes::RUN_BEGINS, &format!("run {run} begins"));
         }
         if let Some(directory) = &directory {
-            database::note(&plan.config, &directory.path);
+            records::note(&plan.config, &directory.path);
         }
         let (stop, console) = (self.steering.stop(), self.console);
         let path = directory.as_ref().map(|directory| directory.path.clone());
@@ -404,7 +404,7 @@ impl Runs<'_> {
         // The books come first: they are printed also where the disk takes nothing more.
         let closed = close();
         // Also where it could not be closed: then the database knows that.
-        path.inspect(|path| database::note(&plan.config, path));
+        path.inspect(|path| records::note(&plan.config, path));
         match (self.arguments.json, self.several) {
             (true, false) => crate::print::print_json(&summary)?,
             (true, true) => crate::print::print_json_line(&summary)?,

@@ -538,6 +538,7 @@ pub(super) const PURE_MAY_LINK: &[&str] = &[
     // too: they only compute.
     "block-buffer",
     "cmov",
+    "const-oid",
     "crypto-common",
     "ctutils",
     "digest",

@@ -43,7 +43,7 @@ fn next_of(path: &Path, highest: u32, take: impl FnOnce(u32) -> anyhow::Result<u
                 reserve.numbers.insert(number);
             }
         }
-        Err(error) => problem = Some(crate::describe(&error)),
+        Err(error) => problem = Some(format!("{error:#}")),
     }
     let Some(number) = reserve.numbers.first().copied() else {
         bail!(

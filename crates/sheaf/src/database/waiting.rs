@@ -11,17 +11,17 @@ const NAME: &str = "runs.waiting";
 
 /// See the [module](self).
 #[derive(Clone)]
-pub(super) struct Waiting {
+pub(crate) struct Waiting {
     path: PathBuf,
 }
 
 impl Waiting {
-    pub(super) fn beside(runs: &Path) -> Self {
+    pub(crate) fn beside(runs: &Path) -> Self {
         Self { path: runs.join(NAME) }
     }
 
     /// Adds the directory of a run.
-    pub(super) fn add(&self, directory: &Path) -> anyhow::Result<()> {
+    pub(crate) fn add(&self, directory: &Path) -> anyhow::Result<()> {
         let added = || -> std::io::Result<()> {
             let mut file = OpenOptions::new().create(true).append(true).open(&self.path)?;
             file.lock()?;
@@ -31,7 +31,7 @@ impl Waiting {
     }
 
     /// Returns the directories, and how many bytes of the file name them.
-    pub(super) fn read(&self) -> anyhow::Result<(BTreeSet<PathBuf>, usize)> {
+    pub(crate) fn read(&self) -> anyhow::Result<(BTreeSet<PathBuf>, usize)> {
         match fs::read_to_string(&self.path) {
             Ok(text) => Ok((text.lines().map(PathBuf::from).collect(), text.len())),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok((BTreeSet::new(), 0)),
@@ -40,7 +40,7 @@ impl Waiting {
     }
 
     /// Removes the first bytes, which were read: what others have added since stays.
-    pub(super) fn remove(&self, bytes: usize) -> anyhow::Result<()> {
+    pub(crate) fn remove(&self, bytes: usize) -> anyhow::Result<()> {
         if bytes == 0 {
             return Ok(());
         }

@@ -1,8 +1,9 @@
 //! Records out of the database of runs, and the database out of directories.
 
+use super::rows::{IndexedRecord, row};
 use super::{Record, read_all};
 use crate::Verdict;
-use crate::database::{Access, IndexedRecord, row};
+use crate::database::Access;
 use crate::next;
 use crate::print::print;
 use anyhow::{Context as _, bail};

@@ -2,9 +2,8 @@
 
 use super::desk::Desk;
 use super::journal::Entry;
-use crate::database;
 use crate::records::comments::{self, Comment, Quality};
-use crate::records::find_number;
+use crate::records::{find_number, note_addition};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Error, Number, Value, json};
@@ -348,7 +347,7 @@ impl Desk {
         added.map_err(|problem| Answer::error(503, "disk", &crate::describe(&problem), "free some space"))?;
         // The controller does not wait for a database.
         let noted = std::thread::Builder::new().name("comment".into());
-        if let Err(problem) = noted.spawn(move || database::note_addition(&path)) {
+        if let Err(problem) = noted.spawn(move || note_addition(&path)) {
             log_as!(DATABASE_BEHIND; "cannot start a thread: {problem}");
         }
         Ok(Answer::json(200, &json!({})))

@@ -1,6 +1,6 @@
 //! Rows of a run, from its record.
 
-use crate::records::Record;
+use super::record::Record;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use sheaf_config::Config;
