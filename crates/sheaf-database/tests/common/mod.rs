@@ -76,8 +76,7 @@ impl Server {
 
     fn run(&self, program: &str, arguments: &[&str]) {
         // Standard error of a server that stays would keep the pipe of the test open.
-        let log =
-            std::fs::File::create(std::env::temp_dir().join(format!("sheaf-pg-{}", std::process::id())));
+        let log = std::fs::File::create(self.place.path().join("said"));
         let status = self.command(program, arguments).stderr(log.unwrap()).status().unwrap();
         assert!(status.success(), "{program} {arguments:?}: {status}");
     }
