@@ -9,6 +9,7 @@ use sheaf_config::Config;
 use sheaf_database::Database;
 use sheaf_store::run::Manifest;
 use sheaf_telemetry::log_as;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Writes the run in a directory into the database as it is now, and runs that the database lacks. Failure is a warning: the run goes on, and
@@ -47,7 +48,9 @@ pub(crate) fn note_addition(directory: &Path) {
 /// Writes a run, those that wait, and those of this host whose end the database does not know.
 fn write(database: &mut Database, waiting: &Waiting, directory: PathBuf) -> anyhow::Result<()> {
     let host = next::host();
-    let (mut directories, taken) = waiting.read()?;
+    let taken = waiting.read()?;
+    let mut directories: BTreeSet<PathBuf> =
+        taken.iter().filter_map(|line| Waiting::directory(line)).collect();
     directories.extend(database.in_progress(&host)?.into_iter().map(PathBuf::from));
     directories.insert(directory);
     let mut rows = Vec::new();
@@ -61,5 +64,5 @@ fn write(database: &mut Database, waiting: &Waiting, directory: PathBuf) -> anyh
         }
     }
     database.write(&rows)?;
-    waiting.remove(taken)
+    waiting.remove(&taken)
 }
