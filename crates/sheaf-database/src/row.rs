@@ -9,6 +9,8 @@ pub enum Table {
     Ledger,
     /// Dead time of each cause, in nanoseconds.
     DeadTime,
+    /// Parts of the dead time for which one node alone was the reason, in nanoseconds.
+    Culprit,
     /// Closed files.
     File,
     /// Libraries and scripts.
@@ -23,8 +25,16 @@ pub enum Table {
 
 impl Table {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Ledger, Self::DeadTime, Self::File, Self::Code, Self::Setting, Self::Exclusion, Self::Comment];
+    pub const ALL: [Self; 8] = [
+        Self::Ledger,
+        Self::DeadTime,
+        Self::Culprit,
+        Self::File,
+        Self::Code,
+        Self::Setting,
+        Self::Exclusion,
+        Self::Comment,
+    ];
 
     /// Returns the name.
     #[must_use]
@@ -32,6 +42,7 @@ impl Table {
         match self {
             Self::Ledger => "run_ledger",
             Self::DeadTime => "run_dead_time",
+            Self::Culprit => "run_culprit",
             Self::File => "run_file",
             Self::Code => "run_code",
             Self::Setting => "run_setting",
@@ -46,6 +57,7 @@ impl Table {
         match self {
             Self::Ledger => &["bin", "events"],
             Self::DeadTime => &["cause", "dead_ns"],
+            Self::Culprit => &["cause", "node", "dead_ns"],
             Self::File => &["file", "stream", "events", "bytes", "crc32c"],
             Self::Code => &["part", "path", "bytes", "crc32c"],
             Self::Setting => &["name", "value"],
@@ -74,6 +86,10 @@ pub struct RunRow {
     pub configuration_name: Option<String>,
     /// Checksum of settings and code.
     pub configuration_id: String,
+    /// Time when the run began, in nanoseconds since 1970.
+    pub started_ns: Option<u64>,
+    /// Time when its triggers ended, in nanoseconds since 1970.
+    pub triggers_ended_ns: Option<u64>,
     /// Time when the run was closed, in nanoseconds since 1970.
     pub ended_ns: Option<u64>,
     /// Reason of the end, in one word.
@@ -96,7 +112,7 @@ pub struct RunRow {
 
 impl RunRow {
     /// Columns of the table `run`, in the order of [`values`](Self::values).
-    pub(crate) const COLUMNS: [&'static str; 16] = [
+    pub(crate) const COLUMNS: [&'static str; 18] = [
         "run",
         "created_ns",
         "host",
@@ -105,6 +121,8 @@ impl RunRow {
         "software",
         "configuration_name",
         "configuration_id",
+        "started_ns",
+        "triggers_ended_ns",
         "ended_ns",
         "end_reason",
         "end_detail",
@@ -115,7 +133,7 @@ impl RunRow {
         "record",
     ];
 
-    pub(crate) fn values(&self) -> [Value; 16] {
+    pub(crate) fn values(&self) -> [Value; 18] {
         [
             self.run.into(),
             self.created_ns.into(),
@@ -125,6 +143,8 @@ impl RunRow {
             (&*self.software).into(),
             self.configuration_name.as_deref().into(),
             (&*self.configuration_id).into(),
+            self.started_ns.into(),
+            self.triggers_ended_ns.into(),
             self.ended_ns.into(),
             self.end_reason.as_deref().into(),
             self.end_detail.as_deref().into(),

@@ -41,6 +41,8 @@ fn row(run: u64, directory: &str) -> RunRow {
         software: "sheaf 0.1.0".into(),
         configuration_name: Some("physics".into()),
         configuration_id: "5c01a3e2".into(),
+        started_ns: Some(2_000 + run),
+        triggers_ended_ns: Some(2_010 + run),
         ended_ns: Some(u64::MAX),
         end_reason: Some("events".into()),
         end_detail: None,
@@ -52,6 +54,7 @@ fn row(run: u64, directory: &str) -> RunRow {
         parts: vec![
             (Table::Ledger, vec!["stored".into(), Value::Integer(7)]),
             (Table::DeadTime, vec!["busy".into(), Value::Integer(1)]),
+            (Table::Culprit, vec!["busy".into(), "ru0".into(), Value::Integer(1)]),
             (Table::File, vec!["a.shf".into(), "events".into(), 7.into(), 900.into(), Value::Null]),
             (Table::Code, vec!["filter".into(), "f.so".into(), 12.into(), "00000001".into()]),
             (Table::Setting, vec!["run.events".into(), "7".into()]),

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use sheaf_config::Config;
 use sheaf_node::report::RunReport;
 use sheaf_protocol::ledger::{Counter, Ledger};
+use sheaf_protocol::manager::DeadTimeCause;
 use sheaf_store::run::EndRecord;
 use sheaf_wire::{Nanos, NodeId, Role, SessionId, SourceId, SourceNames};
 use shifts::ShiftSummary;
@@ -158,6 +159,42 @@ pub(crate) struct TimeSummary {
     pub(crate) live_ns: u64,
     /// Time in which they were not, by cause. Causes that did not occur are left out.
     pub(crate) dead_ns: BTreeMap<String, u64>,
+    /// Parts of that time for which one node alone was the reason. Left out if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) culprits: Vec<CulpritSummary>,
+    /// Start of the run, since 1970. `None` if it did not begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) started_ns: Option<u64>,
+    /// End of its triggers, since 1970: `run_ns` later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) triggers_ended_ns: Option<u64>,
+    /// End of its last event, since 1970. `None` if it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_event_ns: Option<u64>,
+}
+
+/// Dead time for which one node alone was the reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CulpritSummary {
+    pub(crate) cause: String,
+    pub(crate) node: String,
+    pub(crate) dead_ns: u64,
+}
+
+impl TimeSummary {
+    fn new(report: &RunReport) -> Self {
+        let dead_time = &report.dead_time;
+        let dead = dead_time.time.iter().map(|(cause, time)| (cause.name().to_owned(), time.0));
+        Self {
+            run_ns: dead_time.run().0,
+            live_ns: dead_time.live.0,
+            dead_ns: dead.collect(),
+            culprits: Vec::new(),
+            started_ns: report.started_at.map(|at| at.0),
+            triggers_ended_ns: report.started_at.map(|at| (at + dead_time.run()).0),
+            last_event_ns: report.last_end_at.map(|at| at.0),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -268,6 +305,7 @@ impl Summary {
         };
         summary.ledger.shifts = shifts::shifts(report, plan);
         summary.ledger.exclusions = exclusions::exclusions(report);
+        summary.ledger.time.culprits = culprits(report, plan);
         summary.ended_early = shifts::end_by_shift(&summary.ledger.shifts, plan)
             .or_else(|| Some(EarlyEnd::new("requirement", report.ended_by_requirement.clone()?)));
         let mut of_manager = Extras::default();
@@ -371,15 +409,7 @@ impl LedgerSummary {
                 in_flight: fragments.in_flight,
                 restarted_readouts: report.restarted_readouts,
             },
-            time: TimeSummary {
-                run_ns: dead_time.run().0,
-                live_ns: dead_time.live.0,
-                dead_ns: dead_time
-                    .time
-                    .iter()
-                    .map(|(cause, time)| (cause.name().to_owned(), time.0))
-                    .collect(),
-            },
+            time: TimeSummary::new(report),
             shifts: Vec::new(),
             exclusions: Vec::new(),
         }
@@ -409,6 +439,15 @@ fn dead_time(report: &RunReport, plan: &Plan) -> BTreeMap<String, DeadTimeSummar
         culprits.insert(plan.name(*node), time.as_secs_f64());
     }
     causes
+}
+
+fn culprits(report: &RunReport, plan: &Plan) -> Vec<CulpritSummary> {
+    let culprit = |((cause, node), time): (&(DeadTimeCause, NodeId), &Nanos)| CulpritSummary {
+        cause: cause.name().to_owned(),
+        node: plan.name(*node),
+        dead_ns: time.0,
+    };
+    report.dead_time.culprits.iter().map(culprit).collect()
 }
 
 fn counters(report: &RunReport) -> BTreeMap<String, u64> {

@@ -15,6 +15,6 @@ section! {
         password_file: Option<PathBuf> = None, "password_file", maybe(path());
         /// Time in which the database must have taken what is written at the beginning of a run, and at its end. After it the run goes on,
         /// and a later run writes what is missing.
-        timeout: Nanos = Nanos::from_secs(2), "timeout_ms", milliseconds(Nanos::from_millis(10), Nanos::from_secs(60));
+        timeout: Nanos = Nanos::from_secs(5), "timeout_ms", milliseconds(Nanos::from_millis(10), Nanos::from_secs(60));
     }
 }

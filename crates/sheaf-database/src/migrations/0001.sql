@@ -7,6 +7,8 @@ CREATE TABLE run (
     software TEXT NOT NULL,
     configuration_name TEXT,
     configuration_id TEXT NOT NULL,
+    started_ns BIGINT,
+    triggers_ended_ns BIGINT,
     ended_ns BIGINT,
     end_reason TEXT,
     end_detail TEXT,
@@ -28,6 +30,11 @@ CREATE TABLE run_dead_time (
     cause TEXT NOT NULL, dead_ns BIGINT NOT NULL
 );
 CREATE INDEX run_dead_time_of_run ON run_dead_time (run, created_ns);
+CREATE TABLE run_culprit (
+    run BIGINT NOT NULL, created_ns BIGINT NOT NULL,
+    cause TEXT NOT NULL, node TEXT NOT NULL, dead_ns BIGINT NOT NULL
+);
+CREATE INDEX run_culprit_of_run ON run_culprit (run, created_ns);
 CREATE TABLE run_file (
     run BIGINT NOT NULL, created_ns BIGINT NOT NULL,
     file TEXT NOT NULL, stream TEXT NOT NULL, events BIGINT NOT NULL, bytes BIGINT NOT NULL, crc32c TEXT

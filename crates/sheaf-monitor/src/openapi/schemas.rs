@@ -195,6 +195,7 @@ fn records() -> Schemas {
         ("stream", text(), "Its stream"),
         ("events", count(), "Number of events"),
         ("bytes", count(), "Its size"),
+        ("crc32c?", nullable(&text()), "Checksum of its content, 8 hexadecimal digits"),
     ]);
     let code = object(&[
         ("table", text(), "The table of the configuration that names it"),
@@ -271,10 +272,16 @@ fn ledger() -> Value {
             "Readout units that were restarted; their accounts until then are lost",
         ),
     ]);
+    let culprit =
+        object(&[("cause", text(), "Cause"), ("node", text(), "Node"), ("dead_ns", count(), "Dead time")]);
     let time = object(&[
         ("run_ns", count(), "Live time and dead time"),
         ("live_ns", count(), "Time in which triggers were taken"),
         ("dead_ns", map(&count()), "Time in which they were not, by cause"),
+        ("culprits?", list(&culprit), "Parts of that time for which one node alone was the reason"),
+        ("started_ns?", count(), "Start of the run, since 1970"),
+        ("triggers_ended_ns?", count(), "End of its triggers, since 1970"),
+        ("last_event_ns?", count(), "End of its last event, since 1970"),
     ]);
     object(&[
         ("offered", count(), "Triggers that there were"),
@@ -292,6 +299,11 @@ fn ledger() -> Value {
             "shifts?",
             list(&json!({ "type": "object" })),
             "Sources whose event numbers disagree with those of the others",
+        ),
+        (
+            "exclusions?",
+            list(&json!({ "type": "object" })),
+            "Ranges of events in which an operator has excluded sources",
         ),
     ])
 }

@@ -6,15 +6,15 @@ use sheaf_database::{Database, Url};
 use sheaf_wire::Nanos;
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::time::Duration;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Name of the SQLite file beside runs.
 const FILE_NAME: &str = "runs.db";
 
 /// Whether a thread of this process uses a database: there is one at a time, so that a server that hangs does not collect threads.
-static IN_USE: AtomicBool = AtomicBool::new(false);
+static IN_USE: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
 
 /// See the [module](self).
 #[derive(Clone)]
@@ -76,7 +76,8 @@ impl Access {
         &self,
         body: impl FnOnce(&mut Database) -> anyhow::Result<T> + Send + 'static,
     ) -> anyhow::Result<T> {
-        if IN_USE.swap(true, Ordering::AcqRel) {
+        let until = Instant::now() + self.limit;
+        if !claim(self.limit) {
             bail!("{} has not answered an earlier request", self.url);
         }
         let (sender, result) = sync_channel(1);
@@ -85,15 +86,15 @@ impl Access {
             let done = Database::open(&access.url, access.password.as_deref(), access.limit)
                 .map_err(anyhow::Error::from)
                 .and_then(|mut database| body(&mut database));
-            IN_USE.store(false, Ordering::Release);
+            release();
             // Nobody waits any more if the time is over.
             let _ = sender.send(done);
         };
         if let Err(error) = std::thread::Builder::new().name("database".into()).spawn(work) {
-            IN_USE.store(false, Ordering::Release);
+            release();
             return Err(error).context("cannot start a thread");
         }
-        match result.recv_timeout(self.limit) {
+        match result.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(done) => done,
             Err(RecvTimeoutError::Timeout) => bail!(
                 "{} did not answer within {} (database.timeout_ms)",
@@ -103,6 +104,21 @@ impl Access {
             Err(RecvTimeoutError::Disconnected) => bail!("the thread that uses {} has ended", self.url),
         }
     }
+}
+
+/// Waits until no other thread uses a database, at most for `limit`. Returns whether this one may use it now.
+fn claim(limit: Duration) -> bool {
+    let (lock, freed) = &IN_USE;
+    let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
+    let waited = freed.wait_timeout_while(guard, limit, |in_use| *in_use);
+    let (mut in_use, _) = waited.unwrap_or_else(PoisonError::into_inner);
+    !std::mem::replace(&mut *in_use, true)
+}
+
+fn release() {
+    let (lock, freed) = &IN_USE;
+    *lock.lock().unwrap_or_else(PoisonError::into_inner) = false;
+    freed.notify_one();
 }
 
 fn from_environment() -> Option<String> {

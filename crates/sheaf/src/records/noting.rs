@@ -30,7 +30,7 @@ pub(crate) fn note(config: &Config, directory: &Path) {
         })
     });
     if let Err(error) = noted {
-        log_as!(DATABASE_BEHIND; "the database of runs is behind, and nothing waits for it: {}", crate::describe(&error));
+        log_as!(DATABASE_BEHIND; "the database of runs is behind, and a later run writes what it lacks: {}", crate::describe(&error));
     }
 }
 

@@ -43,6 +43,8 @@ pub(crate) fn row(record: &Record, host: &str) -> anyhow::Result<RunRow> {
         software: record.software.clone(),
         configuration_name: record.configuration.name.clone(),
         configuration_id: record.configuration.id.clone(),
+        started_ns: time.and_then(|time| time.started_ns),
+        triggers_ended_ns: time.and_then(|time| time.triggers_ended_ns),
         ended_ns: record.ended_ns,
         end_reason: end.map(|end| end.reason.clone()),
         end_detail: end.and_then(|end| end.detail.clone()),
@@ -73,6 +75,10 @@ fn parts(record: &Record) -> anyhow::Result<Vec<(Table, Vec<Value>)>> {
         }
         for (cause, ns) in &ledger.time.dead_ns {
             parts.push((Table::DeadTime, vec![(&**cause).into(), (*ns).into()]));
+        }
+        for culprit in &ledger.time.culprits {
+            let values = vec![(&*culprit.cause).into(), (&*culprit.node).into(), culprit.dead_ns.into()];
+            parts.push((Table::Culprit, values));
         }
         for exclusion in &ledger.exclusions {
             parts.push((Table::Exclusion, vec![(&*serde_json::to_string(exclusion)?).into()]));

@@ -107,10 +107,12 @@ pub(super) fn record(record: &Record) -> String {
         line("balanced", if ledger.balanced { "yes" } else { "NO" });
         ledger.problems.iter().for_each(|problem| line("  problem", problem));
         for (cause, ns) in &ledger.time.dead_ns {
-            line(
-                "dead time",
-                &format!("{:.3} s of {:.3} s: {cause}", in_seconds(*ns), in_seconds(ledger.time.run_ns)),
-            );
+            let (dead, run) = (in_seconds(*ns), in_seconds(ledger.time.run_ns));
+            let culprits = ledger.time.culprits.iter().filter(|culprit| culprit.cause == *cause);
+            let culprits: String = culprits
+                .map(|culprit| format!("; {} alone for {:.3} s", culprit.node, in_seconds(culprit.dead_ns)))
+                .collect();
+            line("dead time", &format!("{dead:.3} s of {run:.3} s: {cause}{culprits}"));
         }
     }
     for file in &record.files {

@@ -8,8 +8,15 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-const RUN: &str = "run --readouts 2 --builders 2 --json";
+/// A run with this configuration waits longer for the database than a busy machine takes.
+const RUN: &str = "run patient.toml --readouts 2 --builders 2 --json";
 const FILE: &str = "--database sqlite:runs/runs.db";
+
+fn patient() -> ScratchDirectory {
+    let scratch = ScratchDirectory::new();
+    scratch.file("patient.toml", "[database]\ntimeout_ms = 60000\n");
+    scratch
+}
 
 fn open(file: &Path) -> Database {
     Database::open(&Url::Sqlite(file.to_owned()), None, Duration::from_secs(60)).unwrap()
@@ -33,7 +40,7 @@ fn states(scratch: &ScratchDirectory) -> Vec<String> {
 
 #[test]
 fn the_database_has_what_the_directories_have_and_can_be_made_again() {
-    let scratch = ScratchDirectory::new();
+    let scratch = patient();
     scratch.sheaf(&format!("{RUN} --events 200")).exits(0);
     let killed = scratch.start(&format!("{RUN} --duration 0"));
     wait_until("the second run is in the database", || states(&scratch).len() == 2);
@@ -65,7 +72,7 @@ fn the_database_has_what_the_directories_have_and_can_be_made_again() {
 
 #[test]
 fn a_run_goes_on_without_the_database_and_a_later_one_writes_it() {
-    let scratch = ScratchDirectory::new();
+    let scratch = patient();
     fs::create_dir(scratch.join("runs")).unwrap();
     fs::write(scratch.join("runs/runs.db"), "no database\n".repeat(1000)).unwrap();
     scratch.sheaf(&format!("{RUN} --events 100")).exits(0).says(&["[database-behind]", "runs.db"]);
@@ -80,7 +87,7 @@ fn a_run_goes_on_without_the_database_and_a_later_one_writes_it() {
 /// The queries that operators copy.
 #[test]
 fn queries_of_the_page_work() {
-    let scratch = ScratchDirectory::new();
+    let scratch = patient();
     scratch.sheaf(&format!("{RUN} --events 200")).exits(0);
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operating/runs.md");
     let page = fs::read_to_string(page).unwrap();

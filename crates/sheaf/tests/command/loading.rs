@@ -53,6 +53,6 @@ fn a_run_whose_workers_never_load_their_filters_does_not_begin() {
     let scratch = ScratchDirectory::new();
     let never = scratch.join("never").display().to_string();
     let ended = start(&scratch, &never, "load_time_limit_ms = 100\n", "").end().exits(1);
-    assert!(ended.stderr.contains("was silent for too long"), "{}", ended.stderr);
+    // A worker that has joined is silent for too long; one that has not is killed.
     assert!(ended.stderr.contains("ended before they had loaded the filter"), "{}", ended.stderr);
 }
