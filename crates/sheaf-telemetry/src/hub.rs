@@ -21,6 +21,8 @@ struct Known {
     values: Vec<u64>,
     at_ns: u64,
     publications: u64,
+    /// Number of publications before the values were read.
+    read: u64,
     /// When a snapshot first had these values.
     seen_at: Instant,
     /// Number of times that the node began again.
@@ -39,6 +41,7 @@ pub struct Snapshot {
 #[derive(Clone, Debug)]
 pub struct NodeSnapshot {
     publication: Arc<Publication>,
+    publications: u64,
     values: Vec<u64>,
     /// When the values were published, in nanoseconds on the clock of the node.
     pub at_ns: u64,
@@ -61,6 +64,7 @@ impl Hub {
             values: Vec::new(),
             at_ns: 0,
             publications: 0,
+            read: 0,
             seen_at: Instant::now(),
             restarts,
             is_gone: false,
@@ -86,13 +90,14 @@ impl Hub {
         let snapshot = |known: &mut Known| {
             let publications = known.publication.publications();
             if let Some(at_ns) = known.publication.read(&mut known.values) {
-                known.at_ns = at_ns;
+                (known.at_ns, known.read) = (at_ns, publications);
             }
             if publications != known.publications {
                 (known.publications, known.seen_at) = (publications, Instant::now());
             }
             NodeSnapshot {
                 publication: known.publication.clone(),
+                publications: known.read,
                 values: known.values.clone(),
                 at_ns: known.at_ns,
                 age: known.seen_at.elapsed(),
@@ -115,6 +120,13 @@ impl NodeSnapshot {
     #[must_use]
     pub fn publication(&self) -> &Arc<Publication> {
         &self.publication
+    }
+
+    /// Returns the number of publications up to these values. If it has not grown, neither have the values changed. The last one may
+    /// not be counted yet, but none is counted whose values are not here.
+    #[must_use]
+    pub fn publications(&self) -> u64 {
+        self.publications
     }
 
     /// Returns all values, in the order of the publication's series.

@@ -225,7 +225,7 @@ impl Feed {
             pass(name, Record::Series(series.collect()));
             self.known.insert(name.to_owned(), (publication.clone(), 0));
         }
-        let publications = publication.publications();
+        let publications = node.publications();
         if publications != seen && !node.values().is_empty() {
             self.known.insert(name.to_owned(), (publication.clone(), publications));
             pass(name, Record::Values { at_ns: node.at_ns, values: node.values().to_vec() });
@@ -325,5 +325,36 @@ impl Relayed {
             page.hub().add(&self.node, publisher.publication());
             self.publisher = Some(publisher);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sheaf_telemetry::Hub;
+
+    /// The last values of a node must reach its parent, also if they are published while a thread takes the values before.
+    #[test]
+    fn values_that_are_published_after_a_snapshot_are_passed_on_with_the_next_one() {
+        let (hub, mut list) = (Hub::default(), SeriesList::default());
+        let stored = list.add(&catalog::EVENTS, &["stored"]);
+        let mut publisher = list.publish();
+        hub.add("bu0", publisher.publication());
+        let mut feed = Feed::default();
+        let mut passed = |snapshot: &Snapshot| {
+            let mut values = Vec::new();
+            feed.each(snapshot, |_, record| {
+                if let Record::Values { values: new, .. } = record {
+                    values.extend(new);
+                }
+            });
+            values
+        };
+        publisher.publish(1, |to| to.set(stored, 300));
+        let before = hub.snapshot();
+        publisher.publish(2, |to| to.set(stored, 600));
+        assert_eq!(passed(&before), [300]);
+        assert_eq!(passed(&hub.snapshot()), [600]);
+        assert!(passed(&hub.snapshot()).is_empty(), "nothing has changed");
     }
 }
