@@ -87,8 +87,9 @@ fn a_run_goes_on_without_the_database_and_a_later_one_writes_it() {
 /// The queries that operators copy.
 #[test]
 fn queries_of_the_page_work() {
+    // More triggers than are taken in the first moment: the run takes some time.
     let scratch = patient();
-    scratch.sheaf(&format!("{RUN} --events 200")).exits(0);
+    scratch.sheaf(&format!("{RUN} --events 20000")).exits(0);
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operating/runs.md");
     let page = fs::read_to_string(page).unwrap();
     let queries: Vec<_> =
