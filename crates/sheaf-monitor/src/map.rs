@@ -32,7 +32,7 @@ const FORGOTTEN: Duration = Duration::from_secs(5);
 const SILENT: Duration = Duration::from_secs(2);
 
 /// Quantity that a map shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Quantity {
     /// Age of the oldest event that waits.
@@ -100,7 +100,7 @@ pub(crate) struct MapMaker {
     made_at: Option<Instant>,
     /// Number of pairs.
     pairs: usize,
-    answers: BTreeMap<bool, Bytes>,
+    answers: BTreeMap<Quantity, Bytes>,
     before: BTreeMap<String, Earlier>,
 }
 
@@ -125,7 +125,7 @@ impl MapMaker {
 
     /// Returns the answer that was made last.
     pub(crate) fn answer(&self, quantity: Quantity) -> Bytes {
-        self.answers.get(&(quantity == Quantity::Rate)).cloned().unwrap_or_default()
+        self.answers.get(&quantity).cloned().unwrap_or_default()
     }
 
     /// Makes the answers from a snapshot that is taken at `now` and `time_ms` since 1970.
@@ -158,7 +158,7 @@ impl MapMaker {
                 summary: &summary,
                 troubles: &troubles,
             };
-            self.answers.insert(quantity == Quantity::Rate, encode(&head, time_ms, values));
+            self.answers.insert(quantity, encode(&head, time_ms, values));
         }
     }
 

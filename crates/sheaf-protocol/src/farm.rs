@@ -5,6 +5,7 @@
 //! | [`dispatcher`] | [`Dispatcher`]: holds built events until their verdict, sends them to processors on request |
 //! | [`processor`] | [`Processor`]: requests events in advance, answers each |
 //! | [`counts`] | counters of a dispatcher |
+//! | [`readiness`] | [`FarmReadiness`]: whether the workers that a farm starts have loaded their filter |
 //!
 //! Processors *join* and *leave* at run time; they are not in the configuration. Each has a [`Seat`] at one dispatcher.
 //! The connection between the two is ordered and reliable, or it ends: rings in shared memory, a socket, the queues of
@@ -30,11 +31,13 @@
 pub mod counts;
 pub mod dispatcher;
 pub mod processor;
+pub mod readiness;
 
 pub use crate::machine::Seat;
 pub use counts::FarmCounts;
 pub use dispatcher::{Departure, Dispatcher, DispatcherConfig, DispatcherEvent, Give, Quarantine};
 pub use processor::{Processor, ProcessorEvent};
+pub use readiness::FarmReadiness;
 
 use sheaf_wire::FilterFailure;
 use std::fmt;

@@ -20,9 +20,8 @@ struct Known {
     publication: Arc<Publication>,
     values: Vec<u64>,
     at_ns: u64,
-    publications: u64,
     /// Number of publications before the values were read.
-    read: u64,
+    publications: u64,
     /// When a snapshot first had these values.
     seen_at: Instant,
     /// Number of times that the node began again.
@@ -64,7 +63,6 @@ impl Hub {
             values: Vec::new(),
             at_ns: 0,
             publications: 0,
-            read: 0,
             seen_at: Instant::now(),
             restarts,
             is_gone: false,
@@ -90,14 +88,14 @@ impl Hub {
         let snapshot = |known: &mut Known| {
             let publications = known.publication.publications();
             if let Some(at_ns) = known.publication.read(&mut known.values) {
-                (known.at_ns, known.read) = (at_ns, publications);
-            }
-            if publications != known.publications {
-                (known.publications, known.seen_at) = (publications, Instant::now());
+                known.at_ns = at_ns;
+                if publications != known.publications {
+                    (known.publications, known.seen_at) = (publications, Instant::now());
+                }
             }
             NodeSnapshot {
                 publication: known.publication.clone(),
-                publications: known.read,
+                publications: known.publications,
                 values: known.values.clone(),
                 at_ns: known.at_ns,
                 age: known.seen_at.elapsed(),

@@ -49,14 +49,21 @@ enum RunsCommand {
     Comment(CommentArguments),
 }
 
+/// A database to read instead of directories.
+#[derive(Debug, Args)]
+struct OfDatabase {
+    /// Read the records from a database, of runs on all hosts: `sqlite:FILE` or `postgres://USER@HOST/DATABASE`.
+    #[arg(long, value_name = "URL", conflicts_with = "directory")]
+    database: Option<String>,
+}
+
 #[derive(Debug, Args)]
 struct ListArguments {
     /// Directory of runs.
     #[arg(default_value = "runs", value_name = "DIR")]
     directory: PathBuf,
-    /// Read the records from a database, of runs on all hosts: `sqlite:FILE` or `postgres://USER@HOST/DATABASE`.
-    #[arg(long, value_name = "URL", conflicts_with = "directory")]
-    database: Option<String>,
+    #[command(flatten)]
+    of: OfDatabase,
     /// Only the last N runs.
     #[arg(long, value_name = "N")]
     last: Option<usize>,
@@ -83,9 +90,8 @@ struct ShowArguments {
     run: String,
     #[command(flatten)]
     place: Place,
-    /// Read the records from a database, of runs on all hosts: `sqlite:FILE` or `postgres://USER@HOST/DATABASE`.
-    #[arg(long, value_name = "URL", conflicts_with = "directory")]
-    database: Option<String>,
+    #[command(flatten)]
+    of: OfDatabase,
     /// Print one JSON object on standard output.
     #[arg(long)]
     json: bool,
@@ -113,9 +119,8 @@ struct CompareArguments {
     after: String,
     #[command(flatten)]
     place: Place,
-    /// Read the records from a database, of runs on all hosts: `sqlite:FILE` or `postgres://USER@HOST/DATABASE`.
-    #[arg(long, value_name = "URL", conflicts_with = "directory")]
-    database: Option<String>,
+    #[command(flatten)]
+    of: OfDatabase,
     /// Print one JSON object on standard output.
     #[arg(long)]
     json: bool,
@@ -156,12 +161,12 @@ pub(crate) fn command(arguments: &RunsArguments) -> anyhow::Result<Verdict> {
 
 fn list(arguments: &ListArguments) -> anyhow::Result<Verdict> {
     let directory = &arguments.directory;
-    if arguments.database.is_none() && !directory.is_dir() {
+    if arguments.of.database.is_none() && !directory.is_dir() {
         bail!("{} is not a directory; name the directory of runs (`run.output`)", directory.display());
     }
     let wanted = arguments.configuration.as_deref();
     // Of those with one configuration, the last may be far back.
-    let (mut records, failed) = match &arguments.database {
+    let (mut records, failed) = match &arguments.of.database {
         Some(url) => index::records(url, None)?,
         None => read_all(directory, arguments.last.filter(|_| wanted.is_none()))?,
     };
@@ -231,11 +236,20 @@ pub(crate) fn with_changes(number: u32, directory: &Path) -> anyhow::Result<serd
     Ok(value)
 }
 
+/// Reads the record of a run.
+fn read(run: &str, place: &Place, of: &OfDatabase) -> anyhow::Result<Record> {
+    match &of.database {
+        Some(url) => index::record(url, run),
+        None => Record::read(&find(run, place)?),
+    }
+}
+
 fn show(arguments: &ShowArguments) -> anyhow::Result<Verdict> {
-    let record = match &arguments.database {
-        Some(url) => index::record(url, &arguments.run)?,
-        None => Record::read(&find(&arguments.run, &arguments.place)?)?.with_histograms()?,
-    };
+    let mut record = read(&arguments.run, &arguments.place, &arguments.of)?;
+    // Histograms are in the directories only.
+    if arguments.of.database.is_none() {
+        record = record.with_histograms()?;
+    }
     if arguments.json {
         print_json(&record)?
     } else {
@@ -245,14 +259,10 @@ fn show(arguments: &ShowArguments) -> anyhow::Result<Verdict> {
 }
 
 fn compare(arguments: &CompareArguments) -> anyhow::Result<Verdict> {
-    let read = |run: &str| match &arguments.database {
-        Some(url) => index::record(url, run),
-        None => find(run, &arguments.place).and_then(|path| Record::read(&path)),
-    };
+    let read = |run: &str| read(run, &arguments.place, &arguments.of);
     let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
     let mut comparison = Comparison::of(&before, &after);
-    // Histograms are in the directories only.
-    if arguments.database.is_none() {
+    if arguments.of.database.is_none() {
         comparison = comparison.with_histograms([&before, &after])?;
     }
     if arguments.json {

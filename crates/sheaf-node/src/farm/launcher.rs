@@ -1,6 +1,7 @@
 //! Processes that a farm starts, and starts again when they end before the run does.
 
 use crate::restarts::{RestartPolicy, Restarts};
+use sheaf_protocol::farm::FarmReadiness;
 use sheaf_telemetry::log_as;
 use sheaf_wire::message::Readiness;
 use sheaf_wire::{Nanos, NodeId, Timestamp};
@@ -32,19 +33,11 @@ const RESTARTS: RestartPolicy = RestartPolicy {
     in_a_row: None,
 };
 
-/// Number of times that a worker is started until its filter is known to be one that cannot be loaded. A run then does not begin. The
-/// worker of a run in progress is started again without limit.
-const ATTEMPTS_TO_LOAD: u32 = 3;
-
 /// One place for a worker.
 struct Post {
     child: Option<Child>,
     /// Whether it has connected to the door.
     joined: bool,
-    /// Whether a worker in this place has ever loaded its filter.
-    has_loaded: bool,
-    /// Number of workers that have ended before one loaded its filter.
-    failures: u32,
     started_at: Timestamp,
     /// When to start the next.
     next_at: Timestamp,
@@ -54,7 +47,6 @@ struct Post {
 impl Post {
     /// Decides when the next is started, after the end of one.
     fn restart(&mut self, now: Timestamp, lived: Nanos) {
-        self.failures = self.failures.saturating_add(1);
         let pause = self.restarts.died(lived).unwrap_or(RESTARTS.pause.1);
         self.next_at = now + pause;
     }
@@ -66,6 +58,7 @@ pub(super) struct Launcher {
     launch: Launch,
     load_time_limit: Option<Nanos>,
     posts: Vec<Post>,
+    readiness: FarmReadiness,
     look_at: Timestamp,
     restarts: u64,
 }
@@ -75,8 +68,6 @@ impl Launcher {
         let post = |_| Post {
             child: None,
             joined: false,
-            has_loaded: false,
-            failures: 0,
             started_at: Timestamp::ZERO,
             next_at: Timestamp::ZERO,
             restarts: Restarts::new(RESTARTS),
@@ -87,6 +78,7 @@ impl Launcher {
             launch: options.launch,
             load_time_limit: options.load_time_limit,
             posts: (0..options.count).map(post).collect(),
+            readiness: FarmReadiness::new(options.count.into()),
             look_at: Timestamp::ZERO,
             restarts: 0,
         }
@@ -96,16 +88,9 @@ impl Launcher {
         self.restarts
     }
 
-    /// Returns whether a worker in each place has loaded its filter. Once it has, others that follow it are not awaited.
+    /// Returns whether a worker in each place has loaded its filter.
     pub(super) fn readiness(&self) -> Readiness {
-        let mut loading = self.posts.iter().filter(|post| !post.has_loaded).peekable();
-        if loading.peek().is_none() {
-            Readiness::Ready
-        } else if loading.any(|post| post.failures >= ATTEMPTS_TO_LOAD) {
-            Readiness::Failed
-        } else {
-            Readiness::Loading
-        }
+        self.readiness.readiness()
     }
 
     pub(super) fn poll_timeout(&self) -> Timestamp {
@@ -148,6 +133,7 @@ impl Launcher {
         };
         post.child = None;
         post.restart(now, now.since(post.started_at));
+        self.readiness.note_ended(index);
         let how = status.as_ref().map_or_else(|| "unknown".into(), ExitStatus::to_string);
         log_as!(
             WORKER_RESTARTED, node = self.node;
@@ -172,32 +158,33 @@ impl Launcher {
                     "{}: worker {index} cannot be started: {error}; it is retried", self.node
                 );
                 post.restart(now, Nanos::ZERO);
+                self.readiness.note_ended(index);
             }
         }
     }
 
     /// Records a process that connected to the door; it may not be a child of this farm.
     pub(super) fn note_joined(&mut self, process: u32) {
-        if let Some(post) = self.post_of(process) {
-            post.joined = true;
+        if let Some(index) = self.post_of(process) {
+            self.posts[index].joined = true;
         }
     }
 
     /// Records that a process has loaded its filter.
     pub(super) fn note_loaded(&mut self, process: u32) {
-        if let Some(post) = self.post_of(process) {
-            post.has_loaded = true;
+        if let Some(index) = self.post_of(process) {
+            self.readiness.note_loaded(index);
         }
     }
 
-    fn post_of(&mut self, process: u32) -> Option<&mut Post> {
-        let is_it = |post: &&mut Post| post.child.as_ref().is_some_and(|child| child.id() == process);
-        self.posts.iter_mut().find(is_it)
+    /// Returns the place of a process, if it is a child of this farm.
+    fn post_of(&self, process: u32) -> Option<usize> {
+        self.posts.iter().position(|post| post.child.as_ref().is_some_and(|child| child.id() == process))
     }
 
     /// Kills a child that hangs; others are not ours to kill.
     pub(super) fn kill(&mut self, process: u32) {
-        if let Some(child) = self.post_of(process).and_then(|post| post.child.as_mut()) {
+        if let Some(child) = self.post_of(process).and_then(|index| self.posts[index].child.as_mut()) {
             // Fails where it has ended.
             let _ = child.kill();
             self.look_at = Timestamp::ZERO;

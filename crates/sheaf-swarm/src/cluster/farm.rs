@@ -10,8 +10,8 @@ use crate::options::{FarmOptions, Options};
 use crate::payload::SimPayload;
 use sheaf_protocol::builder::Decision;
 use sheaf_protocol::farm::{
-    Departure, Dispatcher, DispatcherConfig, DispatcherEvent, FarmCounts, Processor, ProcessorEvent, Seat,
-    Ticket, Word,
+    Departure, Dispatcher, DispatcherConfig, DispatcherEvent, FarmCounts, FarmReadiness, Processor,
+    ProcessorEvent, Seat, Ticket, Word,
 };
 use sheaf_wire::message::Readiness;
 use sheaf_wire::{Event, EventId, FilterFailure, NodeId, SessionId, Timestamp};
@@ -21,21 +21,15 @@ use sheaf_wire::{Event, EventId, FilterFailure, NodeId, SessionId, Timestamp};
 pub(super) struct Farm {
     dispatcher: Dispatcher<Event<SimPayload>, Decision>,
     processes: Vec<Process>,
+    readiness: FarmReadiness,
     watch: FarmWatch,
     wake_at: Option<Timestamp>,
 }
-
-/// Number of processes that may end at a place before one has loaded its filter, until the start is declined.
-const ATTEMPTS_TO_LOAD: u32 = 3;
 
 /// A place for a process, and its current process.
 #[derive(Debug, Default)]
 struct Process {
     life: u32,
-    /// Whether a process in this place has ever loaded its filter.
-    has_loaded: bool,
-    /// Number of processes that have ended before that.
-    failures: u32,
     alive: Option<Alive>,
 }
 
@@ -65,7 +59,8 @@ impl Farm {
         };
         let processes = (0..options.processors).map(|_| Process::default()).collect();
         let watch = FarmWatch::default();
-        Self { dispatcher: Dispatcher::new(config, now), processes, watch, wake_at: None }
+        let readiness = FarmReadiness::new(options.processors.into());
+        Self { dispatcher: Dispatcher::new(config, now), processes, readiness, watch, wake_at: None }
     }
 
     /// Returns whether no event waits for its verdict.
@@ -73,16 +68,9 @@ impl Farm {
         self.dispatcher.held().0 == 0
     }
 
-    /// Returns whether the processes have loaded their filters, as a node does.
+    /// Returns whether the processes have loaded their filters.
     pub(super) fn readiness(&self) -> Readiness {
-        let mut loading = self.processes.iter().filter(|process| !process.has_loaded).peekable();
-        if loading.peek().is_none() {
-            Readiness::Ready
-        } else if loading.any(|process| process.failures >= ATTEMPTS_TO_LOAD) {
-            Readiness::Failed
-        } else {
-            Readiness::Loading
-        }
+        self.readiness.readiness()
     }
 
     /// Describes what the farm waits for.
@@ -106,9 +94,10 @@ impl Farm {
 
     /// Records the first request of a process.
     fn note_loaded(&mut self, seat: Seat) {
-        for process in &mut self.processes {
+        for (place, process) in self.processes.iter_mut().enumerate() {
             if let Some(alive) = process.alive.as_mut().filter(|alive| alive.seat == seat) {
-                (process.has_loaded, alive.has_asked) = (true, true);
+                alive.has_asked = true;
+                self.readiness.note_loaded(place);
             }
         }
     }
@@ -126,7 +115,7 @@ impl Farm {
     fn kill(&mut self, place: usize, at: &mut Ways<'_>) -> bool {
         let process = &mut self.processes[place];
         let Some(alive) = process.alive.take() else { return false };
-        process.failures += u32::from(!process.has_loaded);
+        self.readiness.note_ended(place);
         at.plan(at.farm.way.0, FarmTurn::Gone(alive.seat));
         at.plan(at.farm.restart.0, FarmTurn::Begin(place));
         true

@@ -77,23 +77,20 @@ impl Access {
         body: impl FnOnce(&mut Database) -> anyhow::Result<T> + Send + 'static,
     ) -> anyhow::Result<T> {
         let until = Instant::now() + self.limit;
-        if !claim(self.limit) {
+        let Some(claim) = Claim::wait(self.limit) else {
             bail!("{} has not answered an earlier request", self.url);
-        }
+        };
         let (sender, result) = sync_channel(1);
         let access = self.clone();
         let work = move || {
             let done = Database::open(&access.url, access.password.as_deref(), access.limit)
                 .map_err(anyhow::Error::from)
                 .and_then(|mut database| body(&mut database));
-            release();
+            drop(claim);
             // Nobody waits any more if the time is over.
             let _ = sender.send(done);
         };
-        if let Err(error) = std::thread::Builder::new().name("database".into()).spawn(work) {
-            release();
-            return Err(error).context("cannot start a thread");
-        }
+        std::thread::Builder::new().name("database".into()).spawn(work).context("cannot start a thread")?;
         match result.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(done) => done,
             Err(RecvTimeoutError::Timeout) => bail!(
@@ -106,19 +103,26 @@ impl Access {
     }
 }
 
-/// Waits until no other thread uses a database, at most for `limit`. Returns whether this one may use it now.
-fn claim(limit: Duration) -> bool {
-    let (lock, freed) = &IN_USE;
-    let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
-    let waited = freed.wait_timeout_while(guard, limit, |in_use| *in_use);
-    let (mut in_use, _) = waited.unwrap_or_else(PoisonError::into_inner);
-    !std::mem::replace(&mut *in_use, true)
+/// Right of one thread to use a database, until it is dropped.
+struct Claim(());
+
+impl Claim {
+    /// Waits until no other thread uses a database, at most for `limit`.
+    fn wait(limit: Duration) -> Option<Self> {
+        let (lock, freed) = &IN_USE;
+        let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = freed.wait_timeout_while(guard, limit, |in_use| *in_use);
+        let (mut in_use, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        (!std::mem::replace(&mut *in_use, true)).then_some(Self(()))
+    }
 }
 
-fn release() {
-    let (lock, freed) = &IN_USE;
-    *lock.lock().unwrap_or_else(PoisonError::into_inner) = false;
-    freed.notify_one();
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let (lock, freed) = &IN_USE;
+        *lock.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        freed.notify_one();
+    }
 }
 
 fn from_environment() -> Option<String> {

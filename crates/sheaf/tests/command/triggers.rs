@@ -119,7 +119,8 @@ fn readout_units_whose_memory_fills_hold_the_supervisor_back_and_are_named() {
         }
         assert!(number(&account, "busy_latency.count") > 0, "{account}");
         assert!(number(&summary, "ledger.time.dead_ns.readout_memory") > 0);
-        // Where busy comes late, because a process had no processor, triggers wait outside the queue and are accepted all the same.
+        // Where busy comes late, because a process had no processor, triggers wait outside the queue and are accepted all the same. None does
+        // within `latency_us`, which a property of the link holds.
         let link = |what: &str| number(&summary, &format!("trigger_link.{what}"));
         assert_eq!(link("accepted"), link("received"), "{summary}");
     }
