@@ -113,7 +113,10 @@ impl Claim {
         let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = freed.wait_timeout_while(guard, limit, |in_use| *in_use);
         let (mut in_use, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        (!std::mem::replace(&mut *in_use, true)).then_some(Self(()))
+        if std::mem::replace(&mut *in_use, true) {
+            return None;
+        }
+        Some(Self(()))
     }
 }
 
@@ -133,4 +136,17 @@ fn first_line(file: &Path) -> anyhow::Result<String> {
     let text = fs::read_to_string(file)
         .with_context(|| format!("cannot read database.password_file = \"{}\"", file.display()))?;
     Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thread_at_a_time_uses_a_database_and_the_next_waits_no_longer_than_its_limit() {
+        let first = Claim::wait(Duration::from_secs(60)).expect("nobody uses one");
+        assert!(Claim::wait(Duration::from_millis(1)).is_none());
+        drop(first);
+        assert!(Claim::wait(Duration::from_secs(60)).is_some());
+    }
 }
