@@ -1,6 +1,6 @@
 //! Requests of an operator to a run, and its pauses.
 
-use sheaf_wire::{Nanos, SourceId, Timestamp};
+use sheaf_wire::{Nanos, NodeId, SourceId, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,39 +12,48 @@ pub struct RunControls {
     pub hold: AtomicBool,
     /// Pause the run, once it has started: no triggers are taken until this is false.
     pub pause: AtomicBool,
-    /// Sources to exclude, or to include again.
-    pub excluded: ExcludedSources,
+    /// Sources and nodes to exclude; all others are to be included.
+    pub excluded: WantedExclusions,
 }
 
-/// Sources that an operator wants to be excluded.
+/// What an operator has excluded from a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exclusions {
+    /// Sources.
+    pub sources: BTreeSet<SourceId>,
+    /// Readout units and builder units.
+    pub nodes: BTreeSet<NodeId>,
+}
+
+/// The exclusions that an operator wants.
 #[derive(Debug, Default)]
-pub struct ExcludedSources {
+pub struct WantedExclusions {
     /// Number of changes, by which a reader sees without the lock that there is none.
     changes: AtomicU64,
-    sources: Mutex<BTreeSet<SourceId>>,
+    exclusions: Mutex<Exclusions>,
 }
 
-impl ExcludedSources {
-    /// Replaces the sources.
-    pub fn set(&self, sources: BTreeSet<SourceId>) {
-        *self.lock() = sources;
+impl WantedExclusions {
+    /// Replaces the exclusions.
+    pub fn set(&self, exclusions: Exclusions) {
+        *self.lock() = exclusions;
         self.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// Returns the sources.
+    /// Returns the exclusions.
     #[must_use]
-    pub fn get(&self) -> BTreeSet<SourceId> {
+    pub fn get(&self) -> Exclusions {
         self.lock().clone()
     }
 
-    /// Returns the sources if they have changed since the last call with this number, which is 0 before the first.
-    pub(crate) fn news(&self, seen: &mut u64) -> Option<BTreeSet<SourceId>> {
+    /// Returns the exclusions if they have changed since the last call with this number, which is 0 before the first.
+    pub(crate) fn news(&self, seen: &mut u64) -> Option<Exclusions> {
         let changes = self.changes.load(Ordering::Acquire);
         (std::mem::replace(seen, changes) != changes).then(|| self.get())
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<SourceId>> {
-        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Exclusions> {
+        self.exclusions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

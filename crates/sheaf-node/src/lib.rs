@@ -92,5 +92,5 @@ mod vigil;
 pub mod worker;
 
 pub use clock::Clock;
-pub use controls::{ExcludedSources, RunControls};
+pub use controls::{Exclusions, RunControls, WantedExclusions};
 pub use worker::{NodeDriver, NodeError, Progress};

@@ -1,7 +1,7 @@
 //! The event manager on a thread: triggers in, the run's course, the books at the end.
 
 use crate::busy_signal::BusySignal;
-use crate::controls::{Pauses, RunControls};
+use crate::controls::{Exclusions, Pauses, RunControls};
 use crate::outbox::Outbox;
 use crate::programs::ProgramView;
 use crate::report::{Gauges, RunReport};
@@ -18,7 +18,7 @@ use sheaf_protocol::numbering::Shift;
 use sheaf_telemetry::stamps::StampLabels;
 use sheaf_telemetry::{SeriesList, log_as};
 use sheaf_transport::Endpoint;
-use sheaf_wire::{Nanos, NodeId, Timestamp, TriggerType};
+use sheaf_wire::{EventId, Nanos, NodeId, Role, Timestamp, TriggerType};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -43,6 +43,19 @@ pub struct Course {
     pub stop: Arc<AtomicBool>,
     /// Requests of an operator.
     pub controls: Arc<RunControls>,
+}
+
+fn log_node_excluded(node: NodeId, excluded: bool, from: EventId) {
+    let what = match (node.role, excluded) {
+        (Role::Builder, true) => format!("{node} is excluded: it gets no further events, and completes those that it has"),
+        (Role::Builder, false) => format!("{node} is included again, and gets events"),
+        (_, true) => format!("{node} is excluded from event {from} on: events are complete without its sources"),
+        (_, false) => format!("{node} is included again from event {from} on"),
+    };
+    match excluded {
+        true => log_as!(NODE_EXCLUDED, node = NodeId::MANAGER, event = from, peer = node; "{what}"),
+        false => log_as!(NODE_INCLUDED, node = NodeId::MANAGER, event = from, peer = node; "{what}"),
+    }
 }
 
 /// Logs that a source is off, or that it is renumbered.
@@ -85,7 +98,7 @@ pub struct ManagerNode {
     /// When the operator asked for the end.
     stopped_at: Option<Timestamp>,
     pauses: Pauses,
-    /// Number of changes of the excluded sources that were heeded.
+    /// Number of changes of the exclusions that were heeded.
     exclusions_seen: u64,
     gauges: Arc<Gauges>,
     report: RunReport,
@@ -237,6 +250,7 @@ impl ManagerNode {
                         "source {source} is included again from event {first} on"
                     );
                 }
+                ManagerEvent::NodeExcluded { node, excluded, from } => log_node_excluded(node, excluded, from),
                 ManagerEvent::Reported { node, books } => {
                     self.report.nodes.insert(node, *books);
                 }
@@ -283,11 +297,12 @@ impl ManagerNode {
         }
     }
 
-    /// Holds the start of the run, pauses it or resumes it, and excludes sources, as the operator requests.
+    /// Holds the start of the run, pauses it or resumes it, and excludes sources and nodes, as the operator requests.
     fn heed_controls(&mut self, now: Timestamp) {
         let RunControls { hold, pause, excluded } = &*self.course.controls;
-        if let Some(sources) = excluded.news(&mut self.exclusions_seen) {
+        if let Some(Exclusions { sources, nodes }) = excluded.news(&mut self.exclusions_seen) {
             self.role.handle_exclusions(sources);
+            self.role.handle_excluded_nodes(nodes);
         }
         self.role.handle_hold(now, hold.load(Ordering::Relaxed));
         let wanted = pause.load(Ordering::Relaxed);

@@ -209,9 +209,12 @@ impl ReadoutNode {
     fn take_events(&mut self, now: Timestamp) {
         while let Some(event) = self.role.poll_event() {
             match event {
-                ReadoutEvent::Started => {
+                ReadoutEvent::Started { floor } => {
                     self.running = true;
-                    self.inputs.iter_mut().for_each(|input| input.source.start());
+                    for input in &mut self.inputs {
+                        floor.into_iter().for_each(|floor| input.source.skip_to(floor));
+                        input.source.start();
+                    }
                 }
                 ReadoutEvent::Paused | ReadoutEvent::Resumed => {
                     let paused = event == ReadoutEvent::Paused;

@@ -20,6 +20,7 @@
 //! | a super-fragment arrives unrequested, before its event is assigned | kept, within a bound |
 //! | the event manager has given this session up | all state is discarded; the driver starts a new session |
 
+mod absent;
 mod answered;
 mod arrivals;
 mod asks;
@@ -46,9 +47,11 @@ pub use scope::{More, PartDecision, ReadoutSources, Scope};
 pub use windows::{TriggerWindows, WindowExtent};
 
 use crate::channel::{Channel, Received};
+use crate::event_range::EventIdRange;
 use crate::ledger::{Counter, NodeBooks};
 use crate::liveness::{LinkStatus, Liveness};
 use crate::machine::{Deadline, Identity, Transmit, Why};
+use absent::AbsentReadouts;
 use asks::Asks;
 use assembly::{Assemblies, AssemblyKey};
 use disagreements::Disagreements;
@@ -85,6 +88,7 @@ pub struct BuilderUnit<P> {
     early: Option<Early<P>>,
     /// Liveness of the readout units.
     readouts: Vec<Owing>,
+    absent: AbsentReadouts,
     waits: Waits,
     books: NodeBooks,
     /// Events queued for the driver.
@@ -121,6 +125,7 @@ impl<P: Payload> BuilderUnit<P> {
                 Early::new(config.memory.0 / 4, parts)
             }),
             readouts: vec![Owing::new(now); config.readouts.len()],
+            absent: AbsentReadouts::default(),
             waits: Waits::new(&config),
             books: NodeBooks::default(),
             queued: VecDeque::new(),
@@ -204,6 +209,7 @@ impl<P: Payload> BuilderUnit<P> {
             (header.sender.role, self.readouts.get_mut(usize::from(header.sender.index)))
         {
             readout.note_message(now);
+            self.absent.note_message(header.sender.index);
         }
         match (header.sender.role, message.body) {
             // Answer to a repeated request: the readout unit is alive but does not have the fragments yet.
@@ -347,6 +353,7 @@ impl<P: Payload> BuilderUnit<P> {
             Role::Readout => {
                 if let Some(readout) = self.readouts.get_mut(usize::from(peer.index)) {
                     readout.liveness.note_link(now, link);
+                    self.absent.note_link(peer.index, link);
                 }
             }
             Role::Builder | Role::Output => {}
@@ -361,6 +368,7 @@ impl<P: Payload> BuilderUnit<P> {
 
     /// Handles all timeouts that are due at `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
+        self.give_up_the_lost(now);
         while let Some(event) = self.waits.pop_life_check(now, &self.assemblies) {
             self.give_up_waiting(now, event);
         }
@@ -435,7 +443,9 @@ impl<P: Payload> BuilderUnit<P> {
         let [batch, heartbeat] = self.returns.due_at().map(|at| at.filter(|_| self.channel.is_open()));
         let batch = batch.map(|at| Deadline { at, why: Why::Batch });
         let heartbeat = heartbeat.map(|at| Deadline { at, why: Why::Heartbeat });
-        [event, retry, batch, heartbeat].into_iter().fold(self.channel.poll_timeout(), Deadline::earliest)
+        let lost = self.next_loss().map(|at| Deadline { at, why: Why::PeersSilent });
+        let all = [event, retry, batch, heartbeat, lost];
+        all.into_iter().fold(self.channel.poll_timeout(), Deadline::earliest)
     }
 
     // Messages from and to the event manager.
@@ -452,6 +462,7 @@ impl<P: Payload> BuilderUnit<P> {
             }
             Body::Fence(_) => self.books.count(Counter::StaleMessages, 1),
             Body::Shape(shape) => self.asks.note_shape(shape),
+            Body::ExcludeReadout(order) => self.handle_exclusion(now, order),
             Body::Record(record) => self.notify(BuilderEvent::Record(record)),
             _ => self.books.count(Counter::UnexpectedMessages, 1),
         }
@@ -459,6 +470,7 @@ impl<P: Payload> BuilderUnit<P> {
 
     fn handle_assignments(&mut self, now: Timestamp, assignments: &[Assignment]) {
         for assignment in assignments {
+            self.absent.note_assigned(assignment.event);
             if self.assemblies.open(now, assignment).is_some() {
                 self.returns.charge(assignment.charged);
             } else {
@@ -475,10 +487,20 @@ impl<P: Payload> BuilderUnit<P> {
         for range in &ranges {
             self.waits.begin_all(now, range, &self.assemblies);
         }
+        let some_absent = ranges.iter().any(|range| self.absent.concern(to_ids(range)));
         if self.early.is_some() {
+            if some_absent {
+                // First: an event does not have what an excluded readout unit has sent.
+                self.build_without_absent(now, assignments);
+            }
             self.take_early(now, assignments);
         } else {
-            self.asks.ask_all(&ranges, expected_size(assignments));
+            let Self { asks, absent, .. } = self;
+            let is_excluded = |readout: u16| ranges.iter().all(|range| absent.exclude_all(readout, to_ids(range)));
+            asks.ask_all(&ranges, expected_size(assignments), is_excluded);
+            if some_absent {
+                self.build_without_absent(now, assignments);
+            }
         }
     }
 
@@ -576,6 +598,11 @@ pub(crate) fn to_ranges(assignments: &[Assignment]) -> Vec<EventRange> {
         append(&mut ranges, EventRange::one(assignment.event, assignment.attempt));
     }
     ranges
+}
+
+/// Returns the ids of consecutive events.
+fn to_ids(range: &EventRange) -> EventIdRange {
+    EventIdRange::new(range.first, u64::from(range.count))
 }
 
 /// Appends a range, or extends the last one if the range continues it.

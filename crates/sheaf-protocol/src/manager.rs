@@ -25,6 +25,7 @@ mod desertion;
 mod draining;
 mod entry;
 mod events;
+mod excluded_nodes;
 mod excluding;
 mod exclusions;
 mod flow;
@@ -66,6 +67,7 @@ use crate::output::Places;
 use builders::BuilderState;
 use dead_time::Shut;
 use desertion::Desertion;
+use excluded_nodes::ExcludedNodes;
 use exclusions::Exclusions;
 use flow::{EventFlow, ManagerEvents};
 use outputs::Outputs;
@@ -100,6 +102,7 @@ pub struct EventManager<P> {
     /// Where check values are compared.
     shifts: Option<Shifts>,
     exclusions: Exclusions,
+    excluded_nodes: ExcludedNodes,
     requirements: Requirements,
     records: Records,
     /// Builder units whose current sessions were closed.
@@ -131,6 +134,7 @@ impl<P: Clone> EventManager<P> {
             desertion: Desertion::new(&config),
             shifts: config.shifts.clone().map(|shifts| Shifts::new(shifts, config.readout_of.clone())),
             exclusions: Exclusions::new(config.readout_of.clone()),
+            excluded_nodes: ExcludedNodes::default(),
             requirements: Requirements::new(config.requirements.clone()),
             records: Records::default(),
             closed_builders: BTreeSet::new(),
@@ -375,6 +379,7 @@ impl<P: Clone> EventManager<P> {
     /// Returns the next message to send.
     pub fn poll_transmit(&mut self, now: Timestamp) -> Option<Transmit<P>> {
         self.advance(now);
+        self.exclude_nodes(now);
         self.assign(now);
         self.dispatch();
         self.announce_pause();
@@ -407,7 +412,7 @@ impl<P: Clone> EventManager<P> {
     fn advance(&mut self, now: Timestamp) {
         match self.phase.get() {
             Phase::Waiting { until } => {
-                let absent = self.peers.absent();
+                let absent = self.awaited_absent();
                 if let Some(node) = self.declining() {
                     self.events.push_back(ManagerEvent::StartDeclined { node });
                     self.phase.give_up(now);
@@ -433,7 +438,7 @@ impl<P: Clone> EventManager<P> {
     }
 
     fn all_reported(&self, now: Timestamp) -> bool {
-        let lost = |node| self.peers.is_lost(node, now);
+        let lost = |node| self.peers.is_lost(node, now) || self.is_excluded_and_silent(node, now);
         self.readouts.have_reported(lost) && self.writers_reported(now)
     }
 

@@ -66,7 +66,10 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadoutEvent {
     /// All nodes are connected: sources may send.
-    Started,
+    Started {
+        /// An event below which all have ended, if the run had begun before.
+        floor: Option<EventId>,
+    },
     /// The run is paused: no new events follow. Sources may send.
     Paused,
     /// The run is resumed.
@@ -485,8 +488,8 @@ impl<P: Payload> ReadoutUnit<P> {
                 }
                 self.merger.note_room();
             }
-            Body::Command(Command::Start) => self.begin(now, false),
-            Body::Command(Command::Join) => self.begin(now, true),
+            Body::Command(Command::Start) => self.begin(now, None),
+            Body::Command(Command::Join { floor }) => self.begin(now, Some(floor)),
             Body::Command(Command::Pause) => self.events.push_back(ReadoutEvent::Paused),
             Body::Command(Command::Resume) => self.events.push_back(ReadoutEvent::Resumed),
             Body::Command(Command::Close) => self.close(now),
@@ -523,10 +526,10 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
-    /// Lets sources send. If the unit `joined_late`, the run had begun before it connected.
-    fn begin(&mut self, now: Timestamp, joined_late: bool) {
-        self.events.push_back(ReadoutEvent::Started);
-        self.merger.begin(now, joined_late);
+    /// Lets sources send. If the run had begun before the unit connected, all events below `floor` have ended.
+    fn begin(&mut self, now: Timestamp, floor: Option<EventId>) {
+        self.events.push_back(ReadoutEvent::Started { floor });
+        self.merger.begin(now, floor.is_some());
     }
 
     /// Closes the run at this unit. The books are reported once no further run record is awaited.

@@ -394,6 +394,14 @@ impl<M: Memory> Source for EmulatedSource<M> {
         !self.script.is_mute()
     }
 
+    fn skip_to(&mut self, event: EventId) {
+        let position = event.0.saturating_sub(self.config.first_event.0);
+        if position > self.begun {
+            self.begun = position;
+            self.pacer.begin_at(self.place(position));
+        }
+    }
+
     fn poll(&mut self, now: Timestamp) -> SourcePoll {
         if self.stopped {
             return SourcePoll::Ended;

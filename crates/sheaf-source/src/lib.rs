@@ -104,6 +104,10 @@ pub trait Source: Send {
     /// Cancels the request for windows of an event.
     fn cancel_windows(&mut self, _event: EventId) {}
 
+    /// Announces, before the start, that the readout unit joins a run in progress, of which all events below `event` have ended. A source
+    /// whose data wait begins there; others need not do anything.
+    fn skip_to(&mut self, _event: EventId) {}
+
     /// Announces the start of the run: fragments are polled from now on.
     fn start(&mut self) {}
 

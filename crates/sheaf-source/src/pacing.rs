@@ -69,6 +69,8 @@ pub struct Pacer {
     pause: Nanos,
     /// When the source was first asked.
     start: Option<Timestamp>,
+    /// Place that is due then.
+    origin: FragmentTiming,
     not_before: Timestamp,
     max_lag: Nanos,
 }
@@ -97,7 +99,19 @@ impl Pacer {
             Schedule::Recorded { speed } if is_positive(speed) => Clock::Recorded { stretch: 1.0 / speed },
             Schedule::Recorded { speed } => return Err(PaceError::BadSpeed { speed }),
         };
-        Ok(Self { clock, pause: pace.pause, start: None, not_before: Timestamp::ZERO, max_lag: Nanos::ZERO })
+        Ok(Self {
+            clock,
+            pause: pace.pause,
+            start: None,
+            origin: FragmentTiming { position: 0, elapsed: Nanos::ZERO },
+            not_before: Timestamp::ZERO,
+            max_lag: Nanos::ZERO,
+        })
+    }
+
+    /// Begins the schedule at this place instead of the first one. Has no effect once a fragment was requested.
+    pub fn begin_at(&mut self, origin: FragmentTiming) {
+        self.origin = origin;
     }
 
     /// Returns whether every fragment is due at once.
@@ -136,8 +150,12 @@ impl Pacer {
         let start = *self.start.get_or_insert(now);
         let after_start = match self.clock {
             Clock::FullSpeed => return Timestamp::ZERO,
-            Clock::PerEvent { period_ns } => place.position as f64 * period_ns,
-            Clock::Recorded { stretch } => place.elapsed.0 as f64 * stretch,
+            Clock::PerEvent { period_ns } => {
+                place.position.saturating_sub(self.origin.position) as f64 * period_ns
+            }
+            Clock::Recorded { stretch } => {
+                place.elapsed.0.saturating_sub(self.origin.elapsed.0) as f64 * stretch
+            }
         };
         start + to_nanos(after_start)
     }

@@ -91,6 +91,8 @@ pub struct ReplaySource {
     shift: Shift,
     /// Position of the last event read, where the search for the next begins.
     rank: usize,
+    /// Earlier events are passed over: they had ended when the readout unit joined the run.
+    first: EventId,
     /// Fragment that is due next, kept while it waits.
     next: Option<(Fragment<Bytes>, FragmentTiming)>,
     ended: bool,
@@ -129,6 +131,7 @@ impl ReplaySource {
             pacer: Pacer::new(&config.pace)?,
             pass: 0,
             rank: 0,
+            first: EventId(0),
             next: None,
             ended: false,
             stats: SourceStats::default(),
@@ -140,6 +143,9 @@ impl ReplaySource {
         for _ in 0..SKIPPED_RECORDS_PER_POLL {
             match self.reader.next() {
                 Some(Ok(fragment)) => match self.renumber(fragment) {
+                    Some(Kept::Yes(fragment, place)) if fragment.event < self.first => {
+                        self.pacer.begin_at(place);
+                    }
                     Some(Kept::Yes(fragment, place)) => return Ok((fragment, place)),
                     Some(Kept::No) => self.stats.divided += 1,
                     // Event ids have run out.
@@ -258,6 +264,13 @@ impl Source for ReplaySource {
 
     fn keeps_data(&self) -> bool {
         true
+    }
+
+    fn skip_to(&mut self, event: EventId) {
+        self.first = event;
+        let last = self.config.passes.map_or(u64::MAX, |passes| passes.get() - 1);
+        self.pass = self.timeline.passes_below(event).min(last);
+        self.shift = self.timeline.shift(self.pass);
     }
 
     fn poll(&mut self, now: Timestamp) -> SourcePoll {

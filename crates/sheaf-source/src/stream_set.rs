@@ -353,6 +353,16 @@ impl Timeline {
         }
     }
 
+    /// Returns the number of passes of which all events are below `event`.
+    pub(crate) fn passes_below(&self, event: EventId) -> u64 {
+        let Some(ids) = self.event_ids() else { return 0 };
+        let (first, last) = (ids.start().0, ids.end().0);
+        match event.0.checked_sub(last).and_then(|above| above.checked_sub(1)) {
+            Some(above) => above / (last - first).saturating_add(1) + 1,
+            None => 0,
+        }
+    }
+
     /// Returns the distance of pass `pass`, counted from zero, from the recording.
     pub(crate) fn shift(&self, pass: u64) -> Shift {
         let id_span = self.event_ids().map_or(0, |ids| u128::from(ids.end().0 - ids.start().0) + 1);

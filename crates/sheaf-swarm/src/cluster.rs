@@ -122,6 +122,10 @@ impl Cluster {
             post.plan(exclusion.at, Happening::Exclude(source, true));
             post.plan(exclusion.ends_at(), Happening::Exclude(source, false));
         }
+        for exclusion in &options.node_exclusions {
+            post.plan(exclusion.at, Happening::ExcludeNode(exclusion.node, true));
+            post.plan(exclusion.ends_at(), Happening::ExcludeNode(exclusion.node, false));
+        }
         Self {
             manager: ManagerNode::new(&options),
             supervision: Supervision::new(&options),
@@ -368,6 +372,7 @@ impl Cluster {
             Happening::Release => self.happen_release(),
             Happening::Pause(begins) => self.happen_pause(begins),
             Happening::Exclude(source, begins) => self.happen_exclude(source, begins),
+            Happening::ExcludeNode(node, begins) => self.happen_exclude_node(node, begins),
             Happening::Healed => {
                 self.post.network.heal();
                 self.post.note(Line::Healed);
@@ -533,7 +538,8 @@ impl Cluster {
             | Happening::Stop
             | Happening::Release
             | Happening::Pause(_)
-            | Happening::Exclude(..) => Some(NodeId::MANAGER),
+            | Happening::Exclude(..)
+            | Happening::ExcludeNode(..) => Some(NodeId::MANAGER),
             Happening::Fault(_) | Happening::Back(_) | Happening::Severed(..) | Happening::Healed => None,
         }
     }

@@ -129,6 +129,8 @@ pub enum Line {
     Pause(bool),
     /// The operator excludes a source (`true`), or includes it again.
     Exclude(SourceId, bool),
+    /// The operator excludes a node (`true`), or includes it again.
+    ExcludeNode(NodeId, bool),
     /// The network works without faults from now on.
     Healed,
     /// Sources of a readout unit are asked for windows of their hits, or the request for an event is cancelled.
@@ -291,7 +293,7 @@ impl Note {
             Body::ReadoutStatus(status) => {
                 (status.buffered_events as usize, None, u64::from(status.sources_ended))
             }
-            Body::Command(command) => (0, None, *command as u64),
+            Body::Command(command) => (0, None, u64::from(command.code())),
             Body::Report(list) => (list.len(), None, 0),
             Body::Acknowledge => (0, None, 0),
             Body::Fence(session) => (0, None, session.0),
@@ -326,6 +328,9 @@ impl Note {
             Body::Exclude(order) => (usize::from(order.excluded), None, u64::from(order.source.0)),
             Body::Excluded(answer) => {
                 (usize::from(answer.excluded), Some(answer.event), u64::from(answer.source.0))
+            }
+            Body::ExcludeReadout(exclusion) => {
+                (usize::from(exclusion.excluded), Some(exclusion.event), u64::from(exclusion.readout))
             }
             Body::Record(record) => (0, None, record.number),
             Body::Recorded(answer) => (0, None, answer.number),
@@ -504,6 +509,8 @@ impl fmt::Display for Line {
             Self::Pause(false) => write!(f, "operator * end of a pause"),
             Self::Exclude(source, true) => write!(f, "operator * exclusion of source {source}"),
             Self::Exclude(source, false) => write!(f, "operator * end of an exclusion of source {source}"),
+            Self::ExcludeNode(node, true) => write!(f, "operator * exclusion of {node}"),
+            Self::ExcludeNode(node, false) => write!(f, "operator * end of an exclusion of {node}"),
             Self::Healed => write!(f, "network * healed"),
         }
     }
@@ -548,6 +555,10 @@ impl fmt::Display for Note {
             Kind::Excluded => {
                 let state = if entries > 0 { "excluded" } else { "included" };
                 write!(f, "source {detail} {state}")?;
+            }
+            Kind::ExcludeReadout => {
+                let verb = if entries > 0 { "exclude" } else { "include" };
+                write!(f, "{verb} readout unit {detail}")?;
             }
             Kind::Record => write!(f, "record {detail:x}")?,
             Kind::Recorded => write!(f, "record {detail:x} answered")?,

@@ -20,7 +20,7 @@ pub use around::{
 };
 pub(crate) use around::{LARGEST_EXCESS, MAX_RECORD_BYTES, Processing, stream_rules};
 pub use farm::FarmOptions;
-pub use faults::{Fault, FaultKind, Pause, SourceExclusion};
+pub use faults::{Fault, FaultKind, NodeExclusion, Pause, SourceExclusion};
 pub use network::{NetworkOptions, RecoveryOptions};
 pub(crate) use numbers::UNKNOWN_EVENTS;
 pub use numbers::{FIRST_EVENT, NumberFault, NumberOptions};
@@ -96,6 +96,8 @@ pub struct Options {
     pub pauses: Vec<Pause>,
     /// Exclusions of sources. They may overlap, and lie before the start of the run or after its end.
     pub exclusions: Vec<SourceExclusion>,
+    /// Exclusions of readout units and builder units, in the same way.
+    pub node_exclusions: Vec<NodeExclusion>,
     /// Minimum numbers of nodes.
     pub requirements: Vec<Requirement>,
     /// Time from which the network has no faults. Faults of `faults` are not shortened by it.
@@ -421,6 +423,7 @@ impl Default for Options {
             held_until: None,
             pauses: Vec::new(),
             exclusions: Vec::new(),
+            node_exclusions: Vec::new(),
             requirements: Vec::new(),
             faults_until: Timestamp(0),
             converge_within: Nanos::from_secs(60),
@@ -540,7 +543,8 @@ impl Options {
         let stops = self.stops.iter().copied().max();
         let pauses = self.pauses.iter().map(Pause::ends_at).max();
         let exclusions = self.exclusions.iter().map(SourceExclusion::ends_at).max();
-        let last = [Some(self.faults_until), stops, faults, self.held_until, pauses, exclusions];
+        let nodes = self.node_exclusions.iter().map(NodeExclusion::ends_at).max();
+        let last = [Some(self.faults_until), stops, faults, self.held_until, pauses, exclusions, nodes];
         let last = last.into_iter().flatten().max();
         last.unwrap_or_default() + self.converge_within
     }

@@ -79,6 +79,7 @@ impl Swarm {
         self.exclusions();
         self.pace();
         self.requirements();
+        self.node_exclusions();
         self.converge();
     }
 

@@ -133,6 +133,10 @@ codes! {
     SOURCE_EXCLUDED = Warning "source-excluded" "Events are complete without it. Include it again when it works: `sheaf ctl include`.";
     /// A source that was excluded is included again.
     SOURCE_INCLUDED = Info "source-included" "";
+    /// An operator has excluded a node.
+    NODE_EXCLUDED = Warning "node-excluded" "Events are complete without a readout unit that is excluded, and a builder unit gets no events. Include it again when it works: `sheaf ctl include`.";
+    /// A node that was excluded is included again.
+    NODE_INCLUDED = Info "node-included" "";
     /// The library of `source.library.path` reported a failure.
     SOURCE_LIBRARY_FAILED = Warning "source-library-failed" "The message is the library's.";
     /// Nothing has moved in a readout unit for a while.

@@ -22,7 +22,7 @@ pub(crate) use codec::{
     parse_record, record_bytes,
 };
 pub use delivery::{Delivered, Delivery, Kept, Receipt, ReceiptEntry};
-pub use exclusion::Exclusion;
+pub use exclusion::{Exclusion, ReadoutExclusion};
 pub use numbering::{Disagreement, Renumber, Renumbered};
 pub use record::Recorded;
 
@@ -112,6 +112,8 @@ pub enum Body<P> {
     Exclude(Exclusion),
     /// Readout unit to event manager: the first event without a source, or with it again.
     Excluded(Exclusion),
+    /// Event manager to builder: do not wait for a readout unit from an event on, or ask it again.
+    ExcludeReadout(ReadoutExclusion),
 }
 
 /// An event id that a source has delivered for the first time.
@@ -433,7 +435,10 @@ pub enum Command {
     Close = 2,
     /// To a readout unit that joins, or rejoins, during the run: sources may send; missing fragments of earlier events
     /// are not to be awaited.
-    Join = 3,
+    Join {
+        /// An event below which all have ended: nobody needs fragments of lower ones.
+        floor: EventId,
+    } = 3,
     /// To a builder: an older event waits for a place. It gives back the youngest event that it has under construction,
     /// if it has one.
     GiveWay = 4,
@@ -441,6 +446,21 @@ pub enum Command {
     Pause = 5,
     /// To a readout unit: the run takes triggers again.
     Resume = 6,
+}
+
+impl Command {
+    /// Returns the code in messages.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Start => 1,
+            Self::Close => 2,
+            Self::Join { .. } => 3,
+            Self::GiveWay => 4,
+            Self::Pause => 5,
+            Self::Resume => 6,
+        }
+    }
 }
 
 /// One number of a node's books: which count, of which reason (0 where the count has none), and its value.

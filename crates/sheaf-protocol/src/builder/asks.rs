@@ -68,13 +68,18 @@ impl Asks {
         }
     }
 
-    /// Asks all readout units for whole events of an expected size.
-    pub(super) fn ask_all(&mut self, ranges: &[EventRange], expected: u64) {
+    /// Asks all readout units for whole events of an expected size, but for those that are excluded from all of them.
+    pub(super) fn ask_all(
+        &mut self,
+        ranges: &[EventRange],
+        expected: u64,
+        is_excluded: impl Fn(u16) -> bool,
+    ) {
         if let Some(pull) = &mut self.pull {
             pull.add(ranges, expected);
             return;
         }
-        for readout in 0..self.readouts {
+        for readout in (0..self.readouts).filter(|readout| !is_excluded(*readout)) {
             self.ready.push_back(Question {
                 readout,
                 ask: Ask::default(),

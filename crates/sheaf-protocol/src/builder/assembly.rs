@@ -142,6 +142,11 @@ impl<P: Payload> Assembly<P> {
         }
     }
 
+    /// Stops waiting for a readout unit that is excluded. The event manager knows that it is.
+    pub(super) fn pass_over(&mut self, readout: u16) {
+        let _ = self.note_answer(readout);
+    }
+
     /// Drops the remaining fragments. Usually the driver has taken them.
     #[inline]
     pub(super) fn clear_event(&mut self) {
@@ -446,6 +451,22 @@ impl<P: Payload> Assemblies<P> {
             self.by_age.pop_front();
         }
         None
+    }
+
+    /// Returns the events under construction. Visits all events.
+    pub(super) fn under_construction(&self) -> impl Iterator<Item = EventId> {
+        let here = self.assemblies.iter().filter(|assembly| assembly.stage == Stage::Building);
+        here.map(|assembly| assembly.event)
+    }
+
+    /// Returns the events under construction that wait for readout units, in ascending order. Visits all events.
+    pub(super) fn waiting(&self) -> Vec<AssemblyKey> {
+        let here = self.assemblies.iter().filter(|assembly| {
+            assembly.stage == Stage::Building && !assembly.at_driver && assembly.awaited > 0
+        });
+        let mut waiting: Vec<_> = here.filter_map(|assembly| self.find(assembly.event)).collect();
+        waiting.sort_unstable_by_key(|key| key.event);
+        waiting
     }
 
     /// Returns the youngest event under construction that is `wanted` and not at the driver. Visits all events.

@@ -38,10 +38,15 @@ impl Owing {
         self.liveness.quiet_since(self.born)
     }
 
+    /// Returns the time at which it is given up if its link stays down.
+    pub(super) fn lost_at(&self, patience: Patience) -> Timestamp {
+        self.liveness.lost_at(self.born, patience)
+    }
+
     /// Returns whether it is given up. The longer time applies, from the repeated request on, if its link is up or it has
     /// ever sent a message.
     pub(super) fn is_lost(&self, now: Timestamp, patience: Patience) -> bool {
-        let lost_at = self.liveness.lost_at(self.born, patience);
+        let lost_at = self.lost_at(patience);
         if self.liveness.is_down() {
             return lost_at <= now;
         }

@@ -1,7 +1,8 @@
 //! Readout units that do not answer: they are asked again, and given up when they are lost.
 
-use super::{AssemblyKey, BuilderUnit};
+use super::{AssemblyKey, BuilderUnit, IncompletePolicy};
 use crate::ledger::Counter;
+use sheaf_wire::message::{Assignment, ReadoutExclusion};
 use sheaf_wire::{EventId, MissingReason, MissingSource, Payload, Timestamp};
 
 impl<P: Payload> BuilderUnit<P> {
@@ -15,36 +16,103 @@ impl<P: Payload> BuilderUnit<P> {
         is_connected && readout.is_lost(now, self.config.patience)
     }
 
+    /// Returns whether an event is not to wait for a readout unit any longer.
+    fn is_in_vain(&self, now: Timestamp, event: EventId, readout: u16) -> bool {
+        self.absent.is_excluded(readout, event)
+            || self.absent.is_excluded_for(now, readout, self.config.event_timeout)
+            || (self.gives_up() && (self.absent.is_given_up(readout) || self.is_lost(now, readout)))
+    }
+
+    fn gives_up(&self) -> bool {
+        self.config.incomplete != IncompletePolicy::Wait
+    }
+
     pub(super) fn give_up_waiting(&mut self, now: Timestamp, event: EventId) {
         let Some(key) = self.assemblies.find(event) else {
             return;
         };
-        let lost: Vec<u16> = {
-            let is_lost = |readout: &u16| self.is_lost(now, *readout);
-            self.assemblies[key].awaited_readouts().filter(is_lost).collect()
-        };
-        for readout in lost {
-            self.give_up(key, readout);
-        }
-        if self.assemblies[key].awaited > 0 {
+        if !self.give_up_absent(now, key) {
             // The remaining readout units are alive and will answer.
             self.waits.check_life_again(now, key, &self.assemblies);
-            return;
         }
-        self.complete(now, key);
     }
 
-    /// Stops waiting for a readout unit's answer for an event.
-    fn give_up(&mut self, key: AssemblyKey, readout: u16) {
+    /// Ends the waits of an event for readout units that are absent. Returns whether it waits for no other, and is complete.
+    pub(super) fn give_up_absent(&mut self, now: Timestamp, key: AssemblyKey) -> bool {
+        let absent: Vec<u16> = {
+            let is_in_vain = |readout: &u16| self.is_in_vain(now, key.event, *readout);
+            self.assemblies[key].awaited_readouts().filter(is_in_vain).collect()
+        };
+        for readout in absent {
+            let is_excluded = self.absent.is_excluded(readout, key.event);
+            if !is_excluded {
+                self.absent.give_up(readout);
+            }
+            self.give_up(key, readout, is_excluded);
+        }
+        let is_complete = self.assemblies[key].awaited == 0;
+        if is_complete {
+            self.complete(now, key);
+        }
+        is_complete
+    }
+
+    /// Ends the waits of events that are assigned for readout units that are absent.
+    pub(super) fn build_without_absent(&mut self, now: Timestamp, assignments: &[Assignment]) {
+        for assignment in assignments {
+            if let Some(key) = self.assemblies.find(assignment.event) {
+                self.give_up_absent(now, key);
+            }
+        }
+    }
+
+    /// Gives up readout units whose links have been down for too long, in all events at once.
+    pub(super) fn give_up_the_lost(&mut self, now: Timestamp) {
+        let lost: Vec<u16> = self.absent.down().filter(|readout| self.is_lost(now, *readout)).collect();
+        if lost.is_empty() || !self.gives_up() {
+            return;
+        }
+        lost.into_iter().for_each(|readout| self.absent.give_up(readout));
+        for key in self.assemblies.waiting() {
+            self.give_up_absent(now, key);
+        }
+    }
+
+    /// Returns the time at which the next readout unit is lost whose link is down. `None` while the builder itself may be
+    /// disconnected.
+    pub(super) fn next_loss(&self) -> Option<Timestamp> {
+        let at = |readout: u16| {
+            let readout = &self.readouts[usize::from(readout)];
+            let is_connected = self.channel.liveness().sign_at() >= Some(readout.quiet_since());
+            is_connected.then(|| readout.lost_at(self.config.patience))
+        };
+        if self.gives_up() { self.absent.down().filter_map(at).min() } else { None }
+    }
+
+    /// Follows an order of the event manager about a readout unit.
+    pub(super) fn handle_exclusion(&mut self, now: Timestamp, order: ReadoutExclusion) {
+        if usize::from(order.readout) >= self.readouts.len() {
+            self.books.count(Counter::UnexpectedMessages, 1);
+            return;
+        }
+        self.absent.exclude(now, order, self.assemblies.under_construction());
+    }
+
+    /// Stops waiting for a readout unit's answer for an event, which does not have the unit, or has not received its answer.
+    fn give_up(&mut self, key: AssemblyKey, readout: u16, is_excluded: bool) {
         let assembly = &mut self.assemblies[key];
         let index = usize::from(readout);
         let sources = match &assembly.selection {
             Some(selection) => &selection.of(index)[..],
             None => &self.config.readouts[index].sources[..],
         };
-        let reason = MissingReason::ReadoutSilent;
+        let reason = if is_excluded { MissingReason::Excluded } else { MissingReason::ReadoutSilent };
         assembly.missing.extend(sources.iter().map(|source| MissingSource { source: *source, reason }));
-        assembly.end_wait(readout);
+        if is_excluded {
+            assembly.pass_over(readout);
+        } else {
+            assembly.end_wait(readout);
+        }
         self.asks.give_up(readout, assembly);
     }
 

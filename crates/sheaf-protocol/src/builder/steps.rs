@@ -2,6 +2,7 @@
 
 use super::driver::QueuedEvent;
 use super::{AssemblyKey, BuilderUnit, IncompletePolicy, More};
+use crate::event_range::EventIdRange;
 use crate::ledger::Counter;
 use sheaf_wire::message::Assignment;
 use sheaf_wire::{EventId, Payload, Timestamp};
@@ -39,6 +40,9 @@ impl<P: Payload> BuilderUnit<P> {
             self.complete(now, key);
         } else {
             self.waits.begin(now, key, &self.assemblies);
+            if self.absent.concern(EventIdRange::one(event)) {
+                self.give_up_absent(now, key);
+            }
         }
     }
 

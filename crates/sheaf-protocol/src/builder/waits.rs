@@ -1,7 +1,7 @@
 //! Waits for the answers of readout units.
 
 use super::assembly::{Assemblies, AssemblyKey};
-use super::{BuilderConfig, IncompletePolicy};
+use super::BuilderConfig;
 use crate::event_range::EventIdRange;
 use crate::machine::{Deadline, EventDeadlines, Why};
 use sheaf_wire::message::EventRange;
@@ -17,8 +17,8 @@ pub(super) struct Waits {
     lives: EventDeadlines<Wait>,
     /// Times at which the builder repeats its requests.
     answers: EventDeadlines<Wait>,
-    /// Interval of liveness checks. `None` if events wait without limit.
-    life_interval: Option<Nanos>,
+    /// Interval of liveness checks.
+    life_interval: Nanos,
     retry: Nanos,
 }
 
@@ -27,7 +27,7 @@ impl Waits {
         Self {
             lives: EventDeadlines::new(),
             answers: EventDeadlines::new(),
-            life_interval: (config.incomplete != IncompletePolicy::Wait).then_some(config.event_timeout),
+            life_interval: config.event_timeout,
             retry: config.request_retry,
         }
     }
@@ -40,7 +40,7 @@ impl Waits {
         assemblies: &Assemblies<P>,
     ) {
         let wait = (events.attempt, 0);
-        let events = EventIdRange::new(events.first, u64::from(events.count));
+        let events = super::to_ids(events);
         self.limit_life(now, events, wait, assemblies);
         self.limit_silence(now, events, wait, assemblies);
     }
@@ -78,10 +78,8 @@ impl Waits {
         wait: Wait,
         assemblies: &Assemblies<P>,
     ) {
-        if let Some(interval) = self.life_interval {
-            let count_over = |events, wait| assemblies.count_answered(events, wait);
-            self.lives.push(now + interval, events, wait, count_over);
-        }
+        let count_over = |events, wait| assemblies.count_answered(events, wait);
+        self.lives.push(now + self.life_interval, events, wait, count_over);
     }
 
     fn limit_silence<P: Payload>(

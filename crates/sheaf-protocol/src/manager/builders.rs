@@ -30,6 +30,8 @@ pub(super) struct BuilderState {
     /// Time at which it last ended an event, or received one after it had none.
     moved_at: Timestamp,
     reported: bool,
+    /// Whether an operator has excluded it, for all its sessions.
+    excluded: bool,
 }
 
 impl BuilderState {
@@ -107,6 +109,8 @@ pub(super) struct Builders {
     states: Vec<BuilderState>,
     /// Index of the builder that receives the next events.
     turn: usize,
+    /// Whether builders that an operator has excluded get no events, because another one lives.
+    some_aside: bool,
     /// Mean size of an event, which is charged to the credit.
     mean_event: Option<u64>,
     /// Number of events stored by each session that has ended.
@@ -118,6 +122,7 @@ impl Builders {
         Self {
             states: (0..count).map(|_| BuilderState::default()).collect(),
             turn: 0,
+            some_aside: false,
             mean_event: expected_event.map(|bytes| bytes.0),
             past: BTreeMap::new(),
         }
@@ -152,10 +157,10 @@ impl Builders {
         self.iter().filter(|(_, state)| state.is_loading()).map(|(node, _)| node)
     }
 
-    /// Returns a living builder whose workers cannot load their filters, if there is one.
-    pub(super) fn declining(&self) -> Option<NodeId> {
+    /// Returns the living builders whose workers cannot load their filters.
+    pub(super) fn declining(&self) -> impl Iterator<Item = NodeId> {
         let declines = |state: &BuilderState| state.lives() && state.readiness == Some(Readiness::Failed);
-        self.iter().find(|(_, state)| declines(state)).map(|(node, _)| node)
+        self.iter().filter(move |(_, state)| declines(state)).map(|(node, _)| node)
     }
 
     /// Returns the builder whose turn it is, and advances the turn.
@@ -165,10 +170,27 @@ impl Builders {
         super::index_u16(builder)
     }
 
-    /// Returns whether one of the `wanted` builders is alive and has credit for another event.
+    /// Records that an operator has excluded a builder, or has included it again.
+    pub(super) fn set_aside(&mut self, builder: u16, excluded: bool) {
+        self.states[usize::from(builder)].excluded = excluded;
+        self.compare();
+    }
+
+    /// Takes note of the builders that live.
+    fn compare(&mut self) {
+        let excluded = self.states.iter().any(|state| state.excluded);
+        self.some_aside = excluded && self.states.iter().any(|state| state.lives() && !state.excluded);
+    }
+
+    /// Returns whether a builder is alive and may be assigned events. One that is excluded may, if no other one lives.
+    pub(super) fn takes_events(&self, state: &BuilderState) -> bool {
+        state.lives() && !(state.excluded && self.some_aside)
+    }
+
+    /// Returns whether one of the `wanted` builders may be assigned events and has credit for another one.
     pub(super) fn some_have_credit(&self, wanted: impl Fn(NodeId) -> bool) -> bool {
         self.iter().any(|(node, state)| {
-            state.lives() && state.credit.offer(self.mean_event, state.outstanding).is_some() && wanted(node)
+            self.takes_events(state) && state.credit.offer(self.mean_event, state.outstanding).is_some() && wanted(node)
         })
     }
 
@@ -246,7 +268,9 @@ impl Builders {
     /// Begins a builder's session. The previous one has ended.
     pub(super) fn begin_session(&mut self, builder: u16, session: SessionId) {
         let state = &mut self.states[usize::from(builder)];
-        *state = BuilderState { session: Some(session), fenced: state.fenced, ..BuilderState::default() };
+        let BuilderState { fenced, excluded, .. } = *state;
+        *state = BuilderState { session: Some(session), fenced, excluded, ..BuilderState::default() };
+        self.compare();
     }
 
     /// Ends a builder's session, if it has one, and fences it.
@@ -254,7 +278,9 @@ impl Builders {
         let state = &mut self.states[usize::from(builder)];
         let session = state.session?;
         let committed = state.committed;
-        *state = BuilderState { fenced: Some(session), reported: state.reported, ..BuilderState::default() };
+        let BuilderState { reported, excluded, .. } = *state;
+        *state = BuilderState { fenced: Some(session), reported, excluded, ..BuilderState::default() };
+        self.compare();
         self.past.insert((NodeId::builder(builder), session), committed);
         Some(EndedSession { session, committed })
     }

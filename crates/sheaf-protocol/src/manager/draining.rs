@@ -83,9 +83,10 @@ impl<P: Clone> EventManager<P> {
         let quiet = Nanos(self.config.heartbeat.0.saturating_mul(QUIET_HEARTBEATS));
         let is_quiet =
             |node: NodeId| self.peers.is_silent(node, now, quiet) && !self.peers.is_lost(node, now);
+        let may_wait = |node: NodeId| is_quiet(node) && !self.is_excluded_and_silent(node, now);
         let mut builders = self.flow.builders().iter();
         builders.any(|(node, state)| state.lives() && state.outstanding() > 0 && is_quiet(node))
-            || self.readouts.nodes().any(is_quiet)
+            || self.readouts.nodes().any(may_wait)
     }
 
     /// Drops all events after the time to finish. Builders that still have events are given up, so that nothing they may

@@ -65,6 +65,15 @@ pub enum ManagerEvent {
         /// Index of the requirement.
         requirement: usize,
     },
+    /// An operator's exclusion of a node begins or ends.
+    NodeExcluded {
+        /// The readout unit or builder unit.
+        node: NodeId,
+        /// Whether it is excluded.
+        excluded: bool,
+        /// First event of which this is true.
+        from: EventId,
+    },
     /// A readout unit has restarted. The fragments that it held are lost.
     ReadoutRestarted {
         /// The readout unit.

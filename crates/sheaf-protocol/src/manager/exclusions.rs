@@ -22,6 +22,8 @@ pub(super) struct Exclusions {
     due: BTreeSet<SourceId>,
     /// Exclusions that have begun and not ended, with the first event and the place in the list.
     lasting: BTreeMap<SourceId, (EventId, Option<usize>)>,
+    /// Sources whose readout units are excluded, with the place of each in the list.
+    with_readouts: BTreeMap<SourceId, Option<usize>>,
     listed: Vec<ExclusionRecord>,
     /// Places in the list that have changed since run records said it.
     unrecorded: VecDeque<usize>,
@@ -118,12 +120,7 @@ impl Exclusions {
         match (excluded, self.lasting.get(&source)) {
             (true, Some(_)) => Answered::Known,
             (true, None) if self.told.contains_key(&source) => {
-                let place = (self.listed.len() < MOST_LISTED).then_some(self.listed.len());
-                if let Some(place) = place {
-                    let index = u32::try_from(place).unwrap_or(u32::MAX);
-                    self.listed.push(ExclusionRecord { index, source, first: event, included_from: None });
-                    self.unrecorded.push_back(place);
-                }
+                let place = self.list(source, event);
                 self.lasting.insert(source, (event, place));
                 Answered::Begun
             }
@@ -137,6 +134,37 @@ impl Exclusions {
             }
             (true | false, None) => Answered::Unexpected,
         }
+    }
+
+    /// Lists the sources of a readout unit that is excluded from an event on.
+    pub(super) fn begin_readout(&mut self, readout: u16, first: EventId) {
+        let sources = self.readout_of.iter().filter(|(_, of)| **of == readout).map(|(source, _)| *source);
+        for source in sources.collect::<Vec<_>>() {
+            let place = self.list(source, first);
+            self.with_readouts.insert(source, place);
+        }
+    }
+
+    /// Records that the sources of a readout unit are included again.
+    pub(super) fn end_readout(&mut self, readout: u16, event: EventId) {
+        let Self { readout_of, with_readouts, listed, unrecorded, .. } = self;
+        with_readouts.retain(|source, place| {
+            let its = readout_of.get(source) == Some(&readout);
+            if let Some(place) = place.filter(|_| its) {
+                listed[place].included_from = Some(event);
+                unrecorded.push_back(place);
+            }
+            !its
+        });
+    }
+
+    /// Lists an exclusion that begins. Returns its place in the list, if there is room.
+    fn list(&mut self, source: SourceId, first: EventId) -> Option<usize> {
+        let place = (self.listed.len() < MOST_LISTED).then_some(self.listed.len())?;
+        let index = u32::try_from(place).unwrap_or(u32::MAX);
+        self.listed.push(ExclusionRecord { index, source, first, included_from: None });
+        self.unrecorded.push_back(place);
+        Some(place)
     }
 
     /// Returns the next exclusion of which run records say something else, or nothing. They say this from now on.

@@ -10,7 +10,7 @@ use super::backlog::Backlog;
 use super::builders::{BuilderState, Builders, EndedSession};
 use super::entry::Entry;
 use super::precedence::Precedence;
-use super::releases::Releases;
+use super::releases::{ExcludedRange, Releases};
 use super::totals::Totals;
 use super::{ManagerConfig, ManagerEvent, StoredTotals, Tallies, Triggers};
 use crate::event_set::EventSet;
@@ -121,6 +121,14 @@ impl EventFlow {
         let in_flight = self.table.iter().map(|(event, _)| event.0);
         let credible = in_flight.filter(|event| event - floor.0 <= MOST_IN_FLIGHT);
         EventId(credible.map(|event| event.saturating_add(1)).fold(floor.0, u64::max))
+    }
+
+    /// Returns an event above all that were ever triggered, except any that are so far ahead that they have wrong numbers.
+    pub(super) fn above_all(&self) -> EventId {
+        let ceiling = self.ceiling();
+        let ended = self.ended.ranges().map(|(_, last)| last.0);
+        let credible = ended.filter(|last| last.saturating_sub(ceiling.0) <= MOST_IN_FLIGHT);
+        EventId(credible.map(|last| last.saturating_add(1)).fold(ceiling.0, u64::max))
     }
 
     /// Returns the current ledger of all triggers.
@@ -234,6 +242,11 @@ impl EventFlow {
         self.builders.begin_session(builder, session);
     }
 
+    /// Records that an operator has excluded a builder, or has included it again.
+    pub(super) fn set_aside(&mut self, builder: u16, excluded: bool) {
+        self.builders.set_aside(builder, excluded);
+    }
+
     /// Records that a builder has reported its books.
     pub(super) fn note_report(&mut self, builder: u16) {
         self.builders.note_report(builder);
@@ -313,7 +326,7 @@ impl EventFlow {
             |builder: &BuilderState| builder.may_take(entry) || builder.is_stuck(now, self.config.patience);
         let may_give_way = |builder: u16| {
             let state = self.builders.get(builder);
-            state.outstanding() > 0 && may_take(state)
+            state.outstanding() > 0 && self.builders.takes_events(state) && may_take(state)
         };
         let stays = self.builders.some_have_credit(|_| true)
             || !self.builders.iter().any(|(node, _)| may_give_way(node.index))
@@ -356,6 +369,12 @@ impl EventFlow {
     /// Makes all pending releases due at once.
     pub(super) fn flush_releases(&mut self) {
         self.releases.flush();
+    }
+
+    /// Records the events from which a readout unit is excluded, as far as they have not ended.
+    pub(super) fn exclude_readout(&mut self, readout: u16, ranges: &[ExcludedRange]) {
+        let assigned = self.table.iter().filter(|(_, entry)| entry.assigned).map(|(event, _)| event);
+        self.releases.exclude(readout, ranges, assigned);
     }
 
     /// Returns whether there are releases to send to a readout unit.

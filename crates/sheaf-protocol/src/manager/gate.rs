@@ -62,13 +62,15 @@ impl<P: Clone> EventManager<P> {
     }
 
     fn busy_cause(&self) -> DeadTimeCause {
-        let has_any =
-            |wanted: fn(&BuilderState) -> bool| self.flow.builders().iter().any(|(_, state)| wanted(state));
+        let builders = self.flow.builders();
+        let has_any = |wanted: fn(&BuilderState) -> bool| {
+            builders.iter().any(|(_, state)| builders.takes_events(state) && wanted(state))
+        };
         if self.has_credit() {
             DeadTimeCause::EventManager
-        } else if !has_any(BuilderState::lives) {
+        } else if !has_any(|_| true) {
             DeadTimeCause::NoBuilder
-        } else if !self.readouts.are_present() {
+        } else if !self.readouts.are_present(|node| self.excluded_nodes.has(node)) {
             DeadTimeCause::NoReadout
         } else if has_any(BuilderState::is_output_behind) {
             DeadTimeCause::Output
@@ -82,9 +84,12 @@ impl<P: Clone> EventManager<P> {
         let culprit = match cause {
             DeadTimeCause::EventManager => Some(NodeId::MANAGER),
             DeadTimeCause::NoBuilder => self.flow.builders().the_only(|_| true),
-            DeadTimeCause::NoReadout => self.readouts.the_only_absent(),
+            DeadTimeCause::NoReadout => self.readouts.the_only_absent(|node| self.excluded_nodes.has(node)),
             DeadTimeCause::Output => self.flow.builders().the_only(BuilderState::is_output_behind),
-            DeadTimeCause::BuilderCredit => self.flow.builders().the_only(BuilderState::lives),
+            DeadTimeCause::BuilderCredit => {
+                let builders = self.flow.builders();
+                builders.the_only(|state| builders.takes_events(state))
+            }
             DeadTimeCause::TooFewNodes => self.requirements.the_only_missing(LossAction::Pause),
             DeadTimeCause::NoSupervisor | DeadTimeCause::ReadoutMemory | DeadTimeCause::Paused => None,
         };

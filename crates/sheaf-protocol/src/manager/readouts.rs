@@ -1,6 +1,6 @@
 //! State of the readout units at the event manager: their last status, and whether they are done.
 
-use super::{readout_node, the_only};
+use super::readout_node;
 use sheaf_wire::message::ReadoutStatus;
 use sheaf_wire::{ByteCount, EventId, NodeId, Timestamp};
 
@@ -80,14 +80,16 @@ impl Readouts {
         self.states[index].status.is_some()
     }
 
-    /// Returns whether all readout units have sent their status in their current sessions.
-    pub(super) fn are_present(&self) -> bool {
-        self.states.iter().all(|state| state.status.is_some())
+    /// Returns whether all readout units that are not `excluded` have sent their status in their current sessions.
+    pub(super) fn are_present(&self, excluded: impl Fn(NodeId) -> bool) -> bool {
+        self.iter().all(|(node, state)| state.status.is_some() || excluded(node))
     }
 
-    /// Returns the only readout unit without a status, if there is exactly one.
-    pub(super) fn the_only_absent(&self) -> Option<NodeId> {
-        the_only(&self.states, |state| state.status.is_none()).map(readout_node)
+    /// Returns the only readout unit that is not `excluded` and has no status, if there is exactly one.
+    pub(super) fn the_only_absent(&self, excluded: impl Fn(NodeId) -> bool) -> Option<NodeId> {
+        let mut absent = self.iter().filter(|(node, state)| state.status.is_none() && !excluded(*node));
+        let (first, _) = absent.next()?;
+        absent.next().is_none().then_some(first)
     }
 
     /// Returns the payload bytes that the readout units hold, by their last status.
@@ -109,10 +111,10 @@ impl Readouts {
         self.states[usize::from(readout)].room_moved_at
     }
 
-    /// Returns a readout unit of which a program declines the start, if there is one.
-    pub(super) fn declining(&self) -> Option<NodeId> {
+    /// Returns the readout units of which a program declines the start.
+    pub(super) fn declining(&self) -> impl Iterator<Item = NodeId> {
         let declines = |state: &ReadoutState| state.status.is_some_and(|status| status.declines);
-        self.iter().find(|(_, state)| declines(state)).map(|(node, _)| node)
+        self.iter().filter(move |(_, state)| declines(state)).map(|(node, _)| node)
     }
 
     /// Returns whether a readout unit that is not `lost` waits for the programs that feed its sources, by its last status, or may

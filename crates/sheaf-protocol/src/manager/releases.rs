@@ -1,9 +1,9 @@
 //! Releases of ended events that have not been sent to the readout units yet.
 
 use crate::event_set::EventSet;
-use sheaf_wire::message::{AbsentReadout, Release};
+use sheaf_wire::message::{AbsentReadout, Assignment, Release};
 use sheaf_wire::{DropReason, EventId, Outcome, Timestamp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 /// Maximum number of events in a batch.
@@ -23,6 +23,9 @@ const RANGES_A_MESSAGE: usize = 2048;
 /// history when it acknowledges again. Its fragments are then booked as `late`, regardless of the outcome of their events.
 const MAX_PENDING_RANGES: usize = 65_536;
 
+/// Events from which a readout unit is excluded: the first one, and the first one with it again.
+pub(super) type ExcludedRange = (EventId, Option<EventId>);
+
 #[derive(Debug)]
 pub(super) struct Releases {
     /// Events that ended since the last batch was closed, as ranges, in the order in which they ended.
@@ -32,6 +35,11 @@ pub(super) struct Releases {
     close_at: Option<Timestamp>,
     /// By readout unit: events that were built without it, or with only some of the requested parts, and the number of these.
     absent: BTreeMap<u16, BTreeMap<EventId, u16>>,
+    /// By readout unit: events of which an operator has excluded it.
+    excluded: BTreeMap<u16, Vec<ExcludedRange>>,
+    /// Events that were assigned before a readout unit was excluded and have wrong numbers far above the first event without it. They
+    /// have it.
+    excepted: BTreeSet<EventId>,
     /// By readout unit: closed batches, as ranges.
     pending: Vec<Vec<Release>>,
     /// By readout unit: whether `pending` was too long and is void.
@@ -45,6 +53,8 @@ impl Releases {
             batch_events: 0,
             close_at: None,
             absent: BTreeMap::new(),
+            excluded: BTreeMap::new(),
+            excepted: BTreeSet::new(),
             pending: vec![Vec::new(); readouts],
             overflowed: vec![false; readouts],
         }
@@ -83,6 +93,33 @@ impl Releases {
         }
     }
 
+    /// Records the events of which a readout unit is excluded, as far as they have not ended. Events that are `assigned` are not, whatever their
+    /// numbers.
+    pub(super) fn exclude(
+        &mut self,
+        readout: u16,
+        ranges: &[ExcludedRange],
+        assigned: impl Iterator<Item = EventId>,
+    ) {
+        // Those that have ended are of earlier ranges.
+        self.flush();
+        if let Some((first, None)) = ranges.last() {
+            self.excepted.extend(assigned.filter(|event| event >= first));
+        }
+        self.excluded.insert(readout, ranges.to_vec());
+        self.excluded.retain(|_, ranges| !ranges.is_empty());
+    }
+
+    /// Records that events are assigned. They are of the exclusions of which their builder unit was told before.
+    #[inline]
+    pub(super) fn note_assigned(&mut self, assignments: &[Assignment]) {
+        if !self.excepted.is_empty() {
+            for assignment in assignments {
+                self.excepted.remove(&assignment.event);
+            }
+        }
+    }
+
     pub(super) fn due_at(&self) -> Option<Timestamp> {
         self.close_at
     }
@@ -103,11 +140,14 @@ impl Releases {
         self.batch.sort_unstable_by_key(|range| range.first);
         self.batch.dedup_by(|next, last| goes_on(last, next));
         for (index, pending) in self.pending.iter_mut().enumerate() {
-            let absent = u16::try_from(index).ok().and_then(|readout| self.absent.get(&readout));
-            match absent {
-                None => self.batch.iter().for_each(|range| append(pending, *range)),
-                Some(absent) => {
-                    self.batch.iter().for_each(|range| append_with_absent(pending, *range, absent))
+            let readout = u16::try_from(index).unwrap_or(u16::MAX);
+            let excluded = self.excluded.get(&readout).map_or(&[][..], |ranges| &ranges[..]);
+            let absent = self.absent.get(&readout);
+            let excepted = &self.excepted;
+            for range in self.batch.iter().flat_map(|range| split_excluded(*range, excluded, excepted)) {
+                match absent {
+                    None => append(pending, range),
+                    Some(absent) => append_with_absent(pending, range, absent),
                 }
             }
             if self.overflowed[index] || pending.len() > MAX_PENDING_RANGES {
@@ -223,10 +263,41 @@ fn append_with_absent(ranges: &mut Vec<Release>, range: Release, absent: &BTreeM
     }
 }
 
+/// Splits a range into events from which the readout unit is excluded, and the others, in ascending order.
+fn split_excluded(
+    range: Release,
+    excluded: &[ExcludedRange],
+    excepted: &BTreeSet<EventId>,
+) -> impl Iterator<Item = Release> {
+    let mut rest = range;
+    std::iter::from_fn(move || {
+        if rest.count == 0 {
+            return None;
+        }
+        let first = rest.first;
+        let is_in = |(begin, end): &&ExcludedRange| *begin <= first && end.is_none_or(|end| first < end);
+        let next_excepted = || excepted.range(first..).next().copied();
+        let (is_excluded, next) = match excluded.iter().find(is_in) {
+            Some(_) if next_excepted() == Some(first) => (false, Some(EventId(first.0.saturating_add(1)))),
+            Some((_, end)) => (true, end.iter().copied().chain(next_excepted()).min()),
+            None => (false, excluded.iter().map(|(begin, _)| *begin).filter(|begin| *begin > first).min()),
+        };
+        let most = next.map_or(u64::MAX, |next| next.0 - first.0);
+        let count = u32::try_from(most).unwrap_or(u32::MAX).min(rest.count);
+        let part = take_first(&mut rest, count);
+        Some(if is_excluded { without(part, DropReason::Excluded) } else { part })
+    })
+}
+
 fn not_built(ended: Release) -> Release {
+    without(ended, DropReason::NotBuilt)
+}
+
+/// Returns ended events as they are for a readout unit without whose fragments they were built.
+fn without(ended: Release, reason: DropReason) -> Release {
     match ended.outcome {
         Outcome::Stored | Outcome::Rejected => {
-            Release { outcome: Outcome::Dropped, reason: Some(DropReason::NotBuilt), ..ended }
+            Release { outcome: Outcome::Dropped, reason: Some(reason), ..ended }
         }
         Outcome::Dropped | Outcome::GivenBack => ended,
     }
@@ -271,6 +342,24 @@ mod tests {
                 append(&mut self.reported, reported);
             }
         }
+    }
+
+    #[test]
+    fn events_without_an_excluded_unit_are_told_apart() {
+        let excluded = [(EventId(3), Some(EventId(5))), (EventId(5), Some(EventId(6))), (EventId(9), None)];
+        let excepted = BTreeSet::from([EventId(10)]);
+        let split = |first, count, outcome| {
+            split_excluded(release(first, count, outcome, None), &excluded, &excepted).collect::<Vec<_>>()
+        };
+        let dropped = |first, count| release(first, count, Outcome::Dropped, Some(DropReason::Excluded));
+        let stored = |first, count| release(first, count, Outcome::Stored, None);
+        assert_eq!(
+            split(1, 11, Outcome::Stored),
+            [stored(1, 2), dropped(3, 2), dropped(5, 1), stored(6, 3), dropped(9, 1), stored(10, 1), dropped(11, 1)]
+        );
+        let counts = split(1, 11, Outcome::Dropped);
+        assert!(counts.iter().all(|part| part.outcome == Outcome::Dropped && part.reason.is_none()));
+        assert_eq!(counts.iter().map(|part| part.count).sum::<u32>(), 11);
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! Minimum numbers of nodes, and what a run does when it has fewer.
 //!
-//! A node counts as missing if it has never connected, or is given up as lost. One that restarts within that time is not missing. The
+//! A node counts as missing if it has never connected, or is given up as lost. One that restarts within that time is not missing, nor is one that an operator has excluded. The
 //! run does not start while a requirement is not met; when its time to wait is over, it has failed. In the run, requirements are compared with
 //! the nodes at each check for lost peers.
 
@@ -117,7 +117,7 @@ impl<P: Clone> EventManager<P> {
 
     /// Returns the first requirement that keeps the run from starting.
     pub(super) fn unmet_at_start(&self, now: Timestamp) -> Option<usize> {
-        self.requirements.first_unmet(|node| self.peers.is_lost(node, now))
+        self.requirements.first_unmet(|node| self.peers.is_lost(node, now) && !self.excluded_nodes.has(node))
     }
 
     /// Compares the requirements with the nodes, and pauses, resumes or ends the run.
@@ -125,8 +125,8 @@ impl<P: Clone> EventManager<P> {
         if !self.phase.is_running() {
             return;
         }
-        let Self { requirements, peers, .. } = self;
-        let news = requirements.compare(|node| peers.is_lost(node, now));
+        let Self { requirements, peers, excluded_nodes, .. } = self;
+        let news = requirements.compare(|node| peers.is_lost(node, now) && !excluded_nodes.has(node));
         if news.is_empty() {
             return;
         }

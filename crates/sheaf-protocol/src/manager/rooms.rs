@@ -29,7 +29,8 @@ impl<P: Clone> EventManager<P> {
         };
         // A readout unit that died takes no part until it is back. One that is only silent may hold its sources back.
         let is_here = move |node: NodeId| !self.peers.is_lost(node, now) && !self.peers.is_down(node);
-        let readouts = self.readouts.nodes().filter(move |node| is_here(*node));
+        let has_part = move |node: &NodeId| is_here(*node) && !self.excluded_nodes.has(*node);
+        let readouts = self.readouts.nodes().filter(has_part);
         std::iter::once(queue).chain(readouts.filter_map(move |node| self.readout_room(now, node)))
     }
 

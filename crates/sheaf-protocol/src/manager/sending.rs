@@ -14,8 +14,9 @@ impl<P: Clone> EventManager<P> {
         let mut idle_builders = 0;
         while idle_builders < self.flow.builders().len() {
             let builder = self.flow.next_in_turn();
+            let state = self.flow.builders().get(builder);
             let takes =
-                self.flow.builders().get(builder).lives() && self.peers.is_open(NodeId::builder(builder));
+                self.flow.builders().takes_events(state) && self.peers.is_open(NodeId::builder(builder));
             let begins = self.phase.is_running() && !self.phase.is_paused();
             let batch = if takes { self.flow.next_batch(now, builder, begins) } else { Vec::new() };
             if batch.is_empty() {
@@ -36,7 +37,7 @@ impl<P: Clone> EventManager<P> {
     pub(super) fn dispatch(&mut self) {
         for index in 0..self.dispatches.readouts() {
             let node = readout_node(index);
-            if !self.readouts.is_present(index) {
+            if !self.readouts.is_present(index) || self.excluded_nodes.has(node) {
                 self.dispatches.forget(index);
             }
             while self.dispatches.has_some(index) && self.peers.is_open(node) {
@@ -50,11 +51,14 @@ impl<P: Clone> EventManager<P> {
         if !self.phase.builds() {
             return;
         }
-        let Self { steering, peers, flow, readouts, config, .. } = self;
-        let is_alive = |node: NodeId| !peers.is_silent(node, now, config.patience.absence);
+        let Self { steering, peers, flow, readouts, excluded_nodes, config, .. } = self;
+        let is_excluded = |node| excluded_nodes.has(node);
+        let is_alive = |node: NodeId| {
+            !peers.is_silent(node, now, config.patience.absence) || is_excluded(node)
+        };
         let is_whole = || {
-            flow.builders().iter().all(|(node, state)| state.lives() && is_alive(node))
-                && readouts.are_present()
+            flow.builders().iter().all(|(node, state)| (state.lives() && is_alive(node)) || is_excluded(node))
+                && readouts.are_present(is_excluded)
                 && readouts.nodes().all(is_alive)
         };
         let Some(Turn { shape, has_changed }) = steering.turn(now, is_whole) else {

@@ -17,6 +17,9 @@ impl<P: Clone> EventManager<P> {
             Role::Builder => {
                 self.lose_builder(now, node);
                 self.flow.begin_session(node.index, session);
+                for order in self.excluded_nodes.orders() {
+                    self.peers.push(node, Body::ExcludeReadout(order));
+                }
             }
             Role::Readout => {
                 if self.readouts.meet(node.index) {
@@ -37,7 +40,8 @@ impl<P: Clone> EventManager<P> {
         }
         match self.phase.get() {
             Phase::Running | Phase::Draining { .. } => {
-                let late = if node.role == Role::Readout { Command::Join } else { Command::Start };
+                let join = Command::Join { floor: self.flow.floor() };
+                let late = if node.role == Role::Readout { join } else { Command::Start };
                 self.peers.push(node, Body::Command(late));
                 if let Some(shape) = self.steering.shape(now).filter(|_| node.role != Role::Output) {
                     self.peers.push(node, Body::Shape(shape));
@@ -104,7 +108,8 @@ impl<P: Clone> EventManager<P> {
         if self.flow.builders().iter().all(|(_, builder)| !builder.lives()) {
             Some(Role::Builder)
         } else {
-            self.readouts.nodes().all(|node| self.is_gone(node, now)).then_some(Role::Readout)
+            let is_gone = |node| self.is_gone(node, now) || self.excluded_nodes.has(node);
+            self.readouts.nodes().all(is_gone).then_some(Role::Readout)
         }
     }
 
@@ -120,6 +125,6 @@ impl<P: Clone> EventManager<P> {
         if self.config.triggers != Triggers::Announced && self.config.max_events.is_some() {
             return false;
         }
-        self.readouts.have_ended(|node| self.is_gone(node, now))
+        self.readouts.have_ended(|node| self.is_gone(node, now) || self.excluded_nodes.has(node))
     }
 }

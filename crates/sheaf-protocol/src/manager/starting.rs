@@ -21,22 +21,30 @@ impl<P: Clone> EventManager<P> {
     pub fn awaited_nodes(&self) -> Option<AwaitedNodes> {
         let is_waiting = matches!(self.phase.get(), Phase::Waiting { .. });
         is_waiting.then(|| AwaitedNodes {
-            absent: self.peers.absent(),
-            unfed: self.readouts.unfed().collect(),
-            loading: self.flow.builders().loading().collect(),
+            absent: self.awaited_absent(),
+            unfed: self.readouts.unfed().filter(|node| !self.excluded_nodes.has(*node)).collect(),
+            loading: self.flow.builders().loading().filter(|node| !self.excluded_nodes.has(*node)).collect(),
         })
+    }
+
+    /// Returns the nodes that have not connected, without those that are excluded.
+    pub(super) fn awaited_absent(&self) -> Vec<NodeId> {
+        let mut absent = self.peers.absent();
+        absent.retain(|node| !self.excluded_nodes.has(*node));
+        absent
     }
 
     /// Returns whether a node that is connected waits for something that may take any time: programs that feed its sources are
     /// started by hand, and a filter may load for minutes.
     pub(super) fn some_wait(&self, now: Timestamp) -> bool {
-        let is_lost = |node| self.peers.is_lost(node, now);
+        let is_lost = |node| self.peers.is_lost(node, now) || self.excluded_nodes.has(node);
         self.readouts.some_wait(is_lost) || self.flow.builders().some_wait(is_lost)
     }
 
     /// Returns a node that declines the start, if there is one.
     pub(super) fn declining(&self) -> Option<NodeId> {
-        self.readouts.declining().or_else(|| self.flow.builders().declining())
+        let is_part = |node: &NodeId| !self.excluded_nodes.has(*node);
+        self.readouts.declining().chain(self.flow.builders().declining()).find(is_part)
     }
 
     /// Holds the start of the run, or releases it. While it is held the run waits, even if all nodes are there, and has no time
@@ -50,16 +58,17 @@ impl<P: Clone> EventManager<P> {
     /// wait for one, and the workers of builder units have loaded their filters.
     #[must_use]
     pub fn is_ready(&self, now: Timestamp) -> bool {
-        let is_lost = |node| self.peers.is_lost(node, now);
+        let is_lost = |node| self.peers.is_lost(node, now) && !self.excluded_nodes.has(node);
         self.phase.is_held()
-            && self.peers.absent().is_empty()
+            && self.awaited_absent().is_empty()
             && !self.peers.present().into_iter().any(is_lost)
             && !self.some_wait(now)
     }
 
     /// Starts the run without the absent nodes. It cannot start if these are all nodes of a role, or a requirement is not met.
     pub(super) fn start(&mut self, now: Timestamp, absent: Vec<NodeId>) {
-        let missing = |role: Role| absent.iter().filter(|node| node.role == role).count();
+        let all_absent = self.peers.absent();
+        let missing = |role: Role| all_absent.iter().filter(|node| node.role == role).count();
         let nobody = missing(Role::Builder) == self.flow.builders().len()
             || missing(Role::Readout) == self.readouts.len();
         let requirement = self.unmet_at_start(now);

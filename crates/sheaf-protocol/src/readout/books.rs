@@ -105,6 +105,7 @@ impl Books {
                     own @ (DropReason::UnknownEvent
                     | DropReason::NeverTriggered
                     | DropReason::NotBuilt
+                    | DropReason::Excluded
                     | DropReason::Late),
                 ),
             ) => self.drop_many(own, count),

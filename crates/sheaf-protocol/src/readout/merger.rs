@@ -487,6 +487,8 @@ impl<P: Payload> Merger<P> {
         if self.released.is_passed_by(fragment.event) {
             self.books.pass_by(1, fragment.payload.len() as u64);
             self.discard(fragment);
+        } else if self.released.is_excluded(fragment.event) {
+            self.drop_fragment(fragment, DropReason::Excluded);
         } else {
             self.drop_fragment(fragment, DropReason::Late);
         }

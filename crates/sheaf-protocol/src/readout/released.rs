@@ -15,11 +15,13 @@ pub(super) struct Released {
     highest: Option<EventId>,
     /// Released events that were not requested completely.
     passed_by: EventSet,
+    /// Released events from which this unit is excluded.
+    excluded: EventSet,
 }
 
 impl Released {
     pub(super) fn new() -> Self {
-        Self { all: EventSet::new(RANGES), highest: None, passed_by: EventSet::new(RANGES) }
+        Self { all: EventSet::new(RANGES), highest: None, passed_by: EventSet::new(RANGES), excluded: EventSet::new(RANGES) }
     }
 
     pub(super) fn contains(&self, event: EventId) -> bool {
@@ -51,6 +53,16 @@ impl Released {
     pub(super) fn insert(&mut self, events: EventIdRange) {
         self.all.insert(events);
         self.highest = self.highest.max(events.last());
+    }
+
+    /// Returns whether an event was built without this unit, because it is excluded.
+    pub(super) fn is_excluded(&self, event: EventId) -> bool {
+        self.excluded.contains(event)
+    }
+
+    /// Records that released events were built without this unit, because it is excluded.
+    pub(super) fn exclude(&mut self, events: EventIdRange) {
+        self.excluded.insert(events);
     }
 
     /// Records that released events were not requested completely.

@@ -59,8 +59,8 @@ fn a_unit_that_joins_a_run_under_way_waits_for_nothing_that_is_lost() {
         unit.handle_timeout(LATER);
         assert_eq!(answers(&mut unit, LATER), []);
         let join = Identity { node: NodeId::MANAGER, run: RunNumber(1), session: SessionId(1) };
-        unit.handle_input(LATER, join.plain(Body::Command(Command::Join)));
-        assert_eq!(unit.poll_event(), Some(ReadoutEvent::Started));
+        unit.handle_input(LATER, join.plain(Body::Command(Command::Join { floor: EventId(0) })));
+        assert_eq!(unit.poll_event(), Some(ReadoutEvent::Started { floor: Some(EventId(0)) }));
         let end = LATER + TIMEOUT;
         unit.handle_timeout(Timestamp(end.0 - 1));
         assert_eq!(answers(&mut unit, Timestamp(end.0 - 1)), []);
@@ -402,7 +402,7 @@ fn unit(adjust: impl FnOnce(&mut ReadoutConfig)) -> ReadoutUnit<Size> {
 
 fn started(mut unit: ReadoutUnit<Size>) -> ReadoutUnit<Size> {
     command(&mut unit, Command::Start);
-    assert_eq!(unit.poll_event(), Some(ReadoutEvent::Started));
+    assert_eq!(unit.poll_event(), Some(ReadoutEvent::Started { floor: None }));
     unit
 }
 

@@ -255,8 +255,12 @@ impl Blame<'_> {
                     || self.link(builder, NodeId::MANAGER, at)
                     || self.node(NodeId::MANAGER, at)
                     || self.frozen(at)
+                    || options.was_excluded_for(readout, at)
             }
-            MissingReason::ReadoutRestarted => self.evidence.watch.troubles.has_crashed(readout, at),
+            MissingReason::ReadoutRestarted => {
+                // The run begins without waiting for a unit that is excluded, which then joins late.
+                self.evidence.watch.troubles.has_crashed(readout, at) || options.may_leave_out(readout)
+            }
             MissingReason::SourceGone => {
                 let troubles = &self.evidence.watch.troubles;
                 troubles.of_program(source, at) || troubles.has_crashed(readout, at)

@@ -116,7 +116,7 @@ impl<'a> Causes<'a> {
                 let watch = self.evidence.watch;
                 watch.missing.contains_key(&MissingReason::ReadoutSilent) || watch.silent_in_parts
             }
-            DropReason::Excluded => !options.exclusions.is_empty(),
+            DropReason::Excluded => options.excludes(),
             // Nothing here computes checksums, and the others are reasons of events.
             _ => false,
         }
@@ -126,7 +126,7 @@ impl<'a> Causes<'a> {
     fn explain_window(&self, reason: DropReason) -> bool {
         match reason {
             // Hits that were requested before their source was excluded.
-            DropReason::Excluded => !self.evidence.options.exclusions.is_empty(),
+            DropReason::Excluded => self.evidence.options.excludes(),
             DropReason::NotRequested => self.evidence.watch.windows.too_late > 0,
             // A unit that was started again hears after its first requests which events have ended.
             DropReason::Late => self.evidence.watch.faults.readout_crashes > 0,
@@ -167,14 +167,14 @@ impl<'a> Causes<'a> {
             MissingReason::ReadoutSilent => self.disturbed || self.slow_sources,
             MissingReason::ReadoutRestarted => {
                 let faults = self.evidence.watch.faults;
-                faults.readout_crashes + faults.absent_at_start > 0
+                faults.readout_crashes + faults.absent_at_start > 0 || !options.node_exclusions.is_empty()
             }
             MissingReason::SourceGone => {
                 let faults = self.evidence.watch.faults;
                 faults.programs + faults.readout_crashes + faults.absent_at_start > 0
             }
             MissingReason::Renumbered => options.repairs() && !self.evidence.manager.shifts().is_empty(),
-            MissingReason::Excluded => !options.exclusions.is_empty(),
+            MissingReason::Excluded => options.excludes(),
             MissingReason::ReadoutLost => false,
         }
     }
@@ -204,7 +204,7 @@ fn without_faults(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     let harmless = |reason: &DropReason| match reason {
         DropReason::NeverTriggered => options.sources.surplus > 0,
         DropReason::NotRequested => options.is_selective(),
-        DropReason::Excluded => !options.exclusions.is_empty(),
+        DropReason::Excluded => options.excludes(),
         DropReason::Late if options.is_selective() => true,
         // The remaining fragments of an event that did not fit arrive too late.
         DropReason::BuilderOutOfMemory | DropReason::EventDropped | DropReason::Late => {

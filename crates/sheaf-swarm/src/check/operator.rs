@@ -29,6 +29,8 @@ pub struct OperatorCounts {
     pub included: u64,
     /// Exclusions that were told to a readout unit that had lost its state.
     pub excluded_again: u64,
+    /// Exclusions of nodes.
+    pub excluded_nodes: u64,
     /// Requirements that were not met any more.
     pub unmet: u64,
     /// Requirements that were met again.
@@ -40,7 +42,7 @@ pub struct OperatorCounts {
 impl OperatorCounts {
     /// Returns the name of each count, and the count.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 13] {
+    pub fn named(&self) -> [(&'static str, u64); 14] {
         [
             ("release of a ready run", self.ready),
             ("stop of a held run", self.stops_held),
@@ -53,6 +55,7 @@ impl OperatorCounts {
             ("exclusion of a source", self.excluded),
             ("end of an exclusion", self.included),
             ("exclusion told to a readout unit that was restarted", self.excluded_again),
+            ("exclusion of a node", self.excluded_nodes),
             ("requirement that is not met", self.unmet),
             ("requirement that is met again", self.met),
         ]

@@ -234,6 +234,7 @@ impl Watch {
             let readout = options.readout_of(source);
             if reason == MissingReason::ReadoutSilent
                 && !self.lives.may_be_lost(now, options, builder, readout)
+                && !options.was_excluded_for(readout, now)
             {
                 self.fail(format!(
                     "{builder} has given up {readout} for event {} at {now}, and was not to judge it",
@@ -280,6 +281,7 @@ impl Watch {
             | ManagerEvent::OutputRestarted { .. }
             | ManagerEvent::SourceExcluded { .. }
             | ManagerEvent::SourceIncluded { .. }
+            | ManagerEvent::NodeExcluded { .. }
             | ManagerEvent::RequirementUnmet { .. }
             | ManagerEvent::RequirementMet { .. }
             | ManagerEvent::Closed => {}

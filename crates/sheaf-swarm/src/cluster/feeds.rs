@@ -187,12 +187,13 @@ impl Cluster {
     /// Checks that the run has not started without a live readout unit that waits for its programs, nor after the event manager
     /// has received that a program declines it.
     pub(super) fn check_start(&mut self) {
-        let Self { readouts, watch, options, post, .. } = self;
+        let Self { manager, readouts, watch, options, post, .. } = self;
         let recently = Nanos(options.times.peer.0 / 2);
         for node in readouts.iter() {
             let (id, is_first) = (node.host.node, node.host.session.0 == 1);
             let waits = node.feed.as_ref().is_some_and(|feed| !feed.was_complete);
-            if waits && is_first && watch.lives.is_heard(post.now, NodeId::MANAGER, id, recently) {
+            let has_part = !manager.machine.excluded_nodes().any(|node| node == id);
+            if waits && has_part && is_first && watch.lives.is_heard(post.now, NodeId::MANAGER, id, recently) {
                 watch.fail(format!("the run has started at {}, and {id} waits for its programs", post.now));
             }
             if node.feed.as_ref().is_some_and(|feed| feed.decline.is_known()) {

@@ -31,6 +31,8 @@ pub(super) struct ManagerNode {
     pub(super) pauses: usize,
     /// Number of exclusions of each source that last.
     pub(super) excluded: BTreeMap<SourceId, usize>,
+    /// Number of exclusions of each node that last.
+    pub(super) excluded_nodes: BTreeMap<NodeId, usize>,
     /// Number of events when the present pause began.
     pub(super) paused_after: Option<u64>,
 }
@@ -50,6 +52,7 @@ impl ManagerNode {
             is_held,
             pauses: 0,
             excluded: BTreeMap::new(),
+            excluded_nodes: BTreeMap::new(),
             paused_after: None,
         }
     }
@@ -177,6 +180,10 @@ impl Cluster {
                 }
                 ManagerEvent::SourceExcluded { .. } => watch.operator.excluded += 1,
                 ManagerEvent::SourceIncluded { .. } => watch.operator.included += 1,
+                ManagerEvent::NodeExcluded { node, excluded, from } => {
+                    watch.operator.excluded_nodes += u64::from(excluded);
+                    watch.built_sources.see_node_excluded(node, excluded, from);
+                }
                 ManagerEvent::StartDeclined { .. }
                 | ManagerEvent::StartFailed { .. }
                 | ManagerEvent::Deserted { .. }

@@ -1,8 +1,8 @@
-//! The operator holds the start of the run, pauses it, and excludes sources.
+//! The operator holds the start of the run, pauses it, and excludes sources and nodes.
 
 use super::Cluster;
 use crate::log::Line;
-use sheaf_wire::SourceId;
+use sheaf_wire::{NodeId, SourceId};
 
 impl Cluster {
     /// The operator releases the start. A run that waits for nothing else begins.
@@ -52,6 +52,18 @@ impl Cluster {
         *lasting = if begins { *lasting + 1 } else { *lasting - 1 };
         let wanted = excluded.iter().filter(|(_, lasting)| **lasting > 0).map(|(source, _)| *source);
         self.manager.machine.handle_exclusions(wanted);
+        self.settle_manager();
+    }
+
+    /// The operator excludes a node, or ends an exclusion of it.
+    pub(super) fn happen_exclude_node(&mut self, node: NodeId, begins: bool) {
+        self.post.note(Line::ExcludeNode(node, begins));
+        self.book_busy();
+        let excluded = &mut self.manager.excluded_nodes;
+        let lasting = excluded.entry(node).or_insert(0_usize);
+        *lasting = if begins { *lasting + 1 } else { *lasting - 1 };
+        let wanted = excluded.iter().filter(|(_, lasting)| **lasting > 0).map(|(node, _)| *node);
+        self.manager.machine.handle_excluded_nodes(wanted);
         self.settle_manager();
     }
 

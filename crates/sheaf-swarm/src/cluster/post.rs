@@ -80,6 +80,8 @@ pub(super) enum Happening {
     Pause(bool),
     /// The operator excludes a source (`true`), or one of its exclusions ends.
     Exclude(SourceId, bool),
+    /// The operator excludes a node (`true`), or one of its exclusions ends.
+    ExcludeNode(NodeId, bool),
     Healed,
 }
 

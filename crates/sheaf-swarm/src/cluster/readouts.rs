@@ -258,7 +258,7 @@ impl Cluster {
         let (mut has_begun, mut has_closed, mut has_news) = (false, false, false);
         while let Some(event) = unit.poll_event() {
             let what = match event {
-                ReadoutEvent::Started => {
+                ReadoutEvent::Started { .. } => {
                     has_begun = !std::mem::replace(&mut node.is_started, true);
                     Turn::Started
                 }

@@ -99,6 +99,25 @@ impl SourceExclusion {
     }
 }
 
+/// A readout unit or builder unit that the operator excludes, and includes again later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeExclusion {
+    /// The node.
+    pub node: NodeId,
+    /// When it is to be excluded.
+    pub at: Timestamp,
+    /// Time after which it is to be included again, unless another exclusion lasts longer.
+    pub lasts: Nanos,
+}
+
+impl NodeExclusion {
+    /// Returns when the node is to be included again.
+    #[must_use]
+    pub fn ends_at(&self) -> Timestamp {
+        self.at + self.lasts
+    }
+}
+
 /// A pause of the run by the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
@@ -117,6 +136,25 @@ impl Pause {
 }
 
 impl Options {
+    /// Returns whether the operator excludes a readout unit at some time.
+    #[must_use]
+    pub fn may_leave_out(&self, readout: NodeId) -> bool {
+        self.node_exclusions.iter().any(|exclusion| exclusion.node == readout)
+    }
+
+    /// Returns whether a readout unit has been excluded for so long that older events do not wait for it either.
+    #[must_use]
+    pub fn was_excluded_for(&self, readout: NodeId, now: Timestamp) -> bool {
+        let its = |exclusion: &&NodeExclusion| exclusion.node == readout;
+        self.node_exclusions.iter().filter(its).any(|exclusion| exclusion.at + self.times.event <= now)
+    }
+
+    /// Returns whether the operator excludes a source or a node at some time.
+    #[must_use]
+    pub fn excludes(&self) -> bool {
+        !(self.exclusions.is_empty() && self.node_exclusions.is_empty())
+    }
+
     /// Returns whether the operator excludes a source at some time.
     #[must_use]
     pub fn may_be_excluded(&self, source: SourceId) -> bool {

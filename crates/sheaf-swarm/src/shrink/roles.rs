@@ -64,6 +64,7 @@ impl Simplify for Options {
         |options, _| options.held_until = None,
         |options, _| options.pauses.clear(),
         |options, _| options.exclusions.clear(),
+        |options, _| options.node_exclusions.clear(),
         |options, _| options.requirements.clear(),
         |options, _| options.supervisor = None,
         |options, _| {
@@ -110,7 +111,10 @@ impl Simplify for Options {
         let pauses = shorter(&self.pauses).into_iter().map(|pauses| Self { pauses, ..self.clone() });
         let exclusions =
             shorter(&self.exclusions).into_iter().map(|exclusions| Self { exclusions, ..self.clone() });
-        faults.chain(stops).chain(pauses).chain(exclusions).collect()
+        let nodes = shorter(&self.node_exclusions)
+            .into_iter()
+            .map(|node_exclusions| Self { node_exclusions, ..self.clone() });
+        faults.chain(stops).chain(pauses).chain(exclusions).chain(nodes).collect()
     }
 
     fn events_mut(&mut self) -> &mut u64 {

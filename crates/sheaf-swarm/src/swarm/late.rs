@@ -4,7 +4,7 @@ use super::Swarm;
 use crate::dice::{Dice, Ratio};
 use crate::options::{
     FarmOptions, Fault, FaultKind, FeedOptions, Options, Pause, RecoveryOptions, SlotOptions,
-    SourceExclusion, StepOptions, SupervisorFaults, SupervisorOptions, TriggerDatagramOptions,
+    NodeExclusion, SourceExclusion, StepOptions, SupervisorFaults, SupervisorOptions, TriggerDatagramOptions,
     TriggerOptions,
 };
 use sheaf_protocol::builder::IncompletePolicy;
@@ -352,6 +352,21 @@ impl Swarm {
             let longest = dice.pick(&[100_000, 5_000_000, 100_000_000]);
             let lasts = Nanos(dice.below(longest));
             self.options.exclusions.push(SourceExclusion { source, at, lasts });
+        }
+    }
+
+    /// Draws an operator who excludes readout units, except for the one with the source that makes the triggers, and builder units.
+    pub(super) fn node_exclusions(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 73);
+        let system = &self.options.system;
+        let (readouts, builders) = (1..system.readouts, 0..system.builders);
+        let nodes: Vec<_> = readouts.map(NodeId::readout).chain(builders.map(NodeId::builder)).collect();
+        for _ in 0..dice.pick(&[0, 0, 0, 0, 0, 1, 2, 6]) {
+            let node = dice.pick(&nodes);
+            let at = if dice.below(4) == 0 { Timestamp(0) } else { Timestamp(dice.below(self.busy_time().0)) };
+            let longest = dice.pick(&[100_000, 5_000_000, 100_000_000]);
+            let lasts = Nanos(dice.below(longest));
+            self.options.node_exclusions.push(NodeExclusion { node, at, lasts });
         }
     }
 

@@ -269,6 +269,7 @@ pub const ROWS: &[Row<Options>] = rows! {
     "start held by the operator" [] |o| text(o.held_until.is_some());
     "pauses by the operator" [] |o| text(o.pauses.len());
     "exclusions of sources" [] |o| text(o.exclusions.len());
+    "exclusions of nodes" [] |o| text(o.node_exclusions.len());
     "nodes that the run requires" ["require.least", "require.nodes", "require.on_loss", "require.share"] |o| text(o.requirements.len());
     "messages through the codec" [] |o| text(o.through_codec);
     "late timers" [] |o| text(o.timer_slack.0 > 0);

@@ -7,7 +7,7 @@ mod record;
 mod status;
 
 use super::layout::{
-    CommandBytes, ExclusionBytes, FenceBytes, FragmentBytes, HeaderBytes, Kind, MAGIC, MAX_HEAD_BYTES,
+    CommandBytes, ExclusionBytes, FenceBytes, FragmentBytes, HeaderBytes, Kind, MAGIC, MAX_HEAD_BYTES, ReadoutExclusionBytes,
     PartRequestBytes, ReadoutStatusBytes, RecordedBytes, RenumberBytes, RenumberedBytes, RequestBytes,
     ShapeBytes, SuperFragmentsBytes, VERSION,
 };
@@ -210,6 +210,7 @@ impl<P: Payload> Message<P> {
             Body::Exclude(exclusion) | Body::Excluded(exclusion) => {
                 head.extend_from_slice(exclusion.emit().as_bytes());
             }
+            Body::ExcludeReadout(exclusion) => head.extend_from_slice(exclusion.emit().as_bytes()),
             Body::Record(record) => emit_record(&record, head),
             Body::Recorded(answer) => head.extend_from_slice(answer.emit().as_bytes()),
         }
@@ -260,6 +261,7 @@ impl<P: Payload> Message<P> {
             Kind::Renumber => Body::Renumber(parse_one(body_bytes)?),
             Kind::Renumbered => Body::Renumbered(parse_one(body_bytes)?),
             Kind::Exclude => Body::Exclude(parse_one(body_bytes)?),
+            Kind::ExcludeReadout => Body::ExcludeReadout(parse_one(body_bytes)?),
             Kind::Excluded => Body::Excluded(parse_one(body_bytes)?),
             Kind::Record => Body::Record(Arc::new(parse_record(body_bytes)?)),
             Kind::Recorded => Body::Recorded(parse_one(body_bytes)?),
@@ -312,6 +314,7 @@ impl<P> Body<P> {
             Self::Renumber(_) => size_of::<RenumberBytes>(),
             Self::Renumbered(_) => size_of::<RenumberedBytes>(),
             Self::Exclude(_) | Self::Excluded(_) => size_of::<ExclusionBytes>(),
+            Self::ExcludeReadout(_) => size_of::<ReadoutExclusionBytes>(),
             Self::Record(record) => record_bytes(record),
             Self::Recorded(_) => size_of::<RecordedBytes>(),
         }
@@ -343,6 +346,7 @@ impl<P> Body<P> {
             Self::Renumbered(_) => Kind::Renumbered,
             Self::Exclude(_) => Kind::Exclude,
             Self::Excluded(_) => Kind::Excluded,
+            Self::ExcludeReadout(_) => Kind::ExcludeReadout,
             Self::Record(_) => Kind::Record,
             Self::Recorded(_) => Kind::Recorded,
         }

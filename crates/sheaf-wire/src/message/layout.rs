@@ -2,7 +2,7 @@
 
 mod orders;
 
-pub use orders::{ExclusionBytes, RenumberBytes, RenumberedBytes};
+pub use orders::{ExclusionBytes, ReadoutExclusionBytes, RenumberBytes, RenumberedBytes};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -68,6 +68,8 @@ pub enum Kind {
     Exclude = 23,
     /// RU to EVM, in the channel: [`ExclusionBytes`].
     Excluded = 24,
+    /// EVM to BU, in the channel: [`ReadoutExclusionBytes`].
+    ExcludeReadout = 25,
 }
 
 impl Kind {
@@ -99,6 +101,7 @@ impl Kind {
             22 => Self::WindowRequest,
             23 => Self::Exclude,
             24 => Self::Excluded,
+            25 => Self::ExcludeReadout,
             _ => return None,
         })
     }
@@ -402,12 +405,14 @@ layout! {
 }
 
 layout! {
-    /// A command, 8 bytes.
-    CommandBytes[8] {
+    /// A command, 16 bytes.
+    CommandBytes[16] {
         /// Offset 0: `Command`.
         command: u8,
         /// Offset 1: zero.
         reserved: [u8; 7],
+        /// Offset 8: of `Join` an event below which all have ended, otherwise 0.
+        event: U64,
     }
 }
 

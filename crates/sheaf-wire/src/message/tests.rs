@@ -7,8 +7,14 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 /// Every command.
-const COMMANDS: [Command; 6] =
-    [Command::Start, Command::Close, Command::Join, Command::GiveWay, Command::Pause, Command::Resume];
+const COMMANDS: [Command; 6] = [
+    Command::Start,
+    Command::Close,
+    Command::Join { floor: EventId(0x0102_0304_0506_0708) },
+    Command::GiveWay,
+    Command::Pause,
+    Command::Resume,
+];
 
 fn header() -> impl Strategy<Value = Header> {
     (any::<u32>(), 0..3_u16, 1..u64::MAX, any::<[u64; 3]>()).prop_map(|(run, index, session, numbers)| {
@@ -275,8 +281,12 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
             if is_order { Body::Exclude(exclusion) } else { Body::Excluded(exclusion) }
         },
     );
+    let readout_exclusion = (any::<u64>(), any::<u16>(), any::<bool>()).prop_map(|(event, readout, excluded)| {
+        Body::ExcludeReadout(ReadoutExclusion { readout, excluded, event: EventId(event) })
+    });
     prop_oneof![
         exclusion,
+        readout_exclusion,
         record,
         recorded,
         disagreements,

@@ -48,7 +48,7 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
             "Readout status",
             shape!(layout::ReadoutStatusBytes: sources, sources_ended, buffered_events, flags, buffered_bytes, room_until, room_events, reserved),
         ),
-        ("Command", shape!(layout::CommandBytes: command, reserved)),
+        ("Command", shape!(layout::CommandBytes: command, reserved, event)),
         ("Count", shape!(layout::CountBytes: code, reason, reserved, value)),
         ("Fence", shape!(layout::FenceBytes: session)),
         ("Destination", shape!(layout::DestinationBytes: first, count, attempt, builder)),
@@ -68,6 +68,7 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
         ("Renumber", shape!(layout::RenumberBytes: shift, source, reserved)),
         ("Renumbered", shape!(layout::RenumberedBytes: first, shift, source, reserved)),
         ("Exclusion", shape!(layout::ExclusionBytes: event, source, excluded, reserved)),
+        ("Readout exclusion", shape!(layout::ReadoutExclusionBytes: event, readout, excluded, reserved)),
         (
             "Record",
             shape!(layout::RecordBytes: number, time, source, name_bytes, content_bytes, kind, reserved),

@@ -41,6 +41,7 @@ impl EventFlow {
             if !self.give(now, Target { builder, charged, takes_new: is_running }, most, &mut batch) {
                 break;
             }
+            self.releases.note_assigned(&batch[before..]);
             self.builders.give(now, builder, charged, batch.len() - before);
         }
         batch

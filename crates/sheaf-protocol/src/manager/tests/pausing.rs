@@ -131,7 +131,7 @@ fn a_readout_unit_that_comes_back_during_a_pause_is_told_of_it() {
     assert_eq!(world.commands_to(0), [Body::Command(Command::Start), PAUSE]);
     world.sessions.insert(NodeId::readout(0), (2, 0));
     world.say(NodeId::readout(0), Body::ReadoutStatus(present()));
-    assert_eq!(world.commands_to(0), [Body::Command(Command::Join), PAUSE]);
+    assert_eq!(world.commands_to(0), [Body::Command(Command::Join { floor: EventId(1) }), PAUSE]);
     world.pause(false);
     assert_eq!((world.commands_to(0), world.commands_to(1).pop()), (vec![RESUME], Some(RESUME)));
 }
@@ -157,7 +157,7 @@ proptest! {
                 }
             }
             for command in world.commands_to(0) {
-                if command != Body::Command(Command::Join) {
+                if !matches!(command, Body::Command(Command::Join { .. })) {
                     prop_assert_eq!(command, if knows { RESUME } else { PAUSE });
                     (knows, told) = (!knows, told + 1);
                 }

@@ -39,6 +39,9 @@ impl<P: Payload> Merger<P> {
         let events = EventIdRange::new(first, u64::from(count));
         let ending = Ending { outcome, reason, parts };
         let is_built = matches!(outcome, Outcome::Stored | Outcome::Rejected);
+        if reason == Some(DropReason::Excluded) {
+            self.released.exclude(events);
+        }
         let Self { windows, slots, .. } = self;
         windows.end(events, |event, inputs| slots.awaits_any(event, inputs));
         if self.slots.is_short(count) {

@@ -2,6 +2,8 @@
 
 use super::*;
 
+const JOIN: Command = Command::Join { floor: EventId(0) };
+
 #[test]
 fn a_silent_source_is_missing_after_its_time() {
     let mut unit = unit(|_| {});
@@ -120,7 +122,7 @@ fn a_hole_in_a_stream_is_told_from_its_end_and_from_an_empty_stream() {
     for asked_before in 0..=EVENTS {
         // A unit that joins late does not know what its sources delivered before.
         for (first, hole, empty) in
-            [(Command::Start, SourceSkipped, SourceAbsent), (Command::Join, ReadoutRestarted, SourceEnded)]
+            [(Command::Start, SourceSkipped, SourceAbsent), (JOIN, ReadoutRestarted, SourceEnded)]
         {
             let expected = (1..=EVENTS).map(|event| {
                 let reasons = match event {
@@ -180,7 +182,7 @@ fn events_do_not_wait_without_limit_for_a_client_that_may_lack_them() {
     assert_eq!(missing_after_return(true, Command::Start), None, "it has all events of the run");
     assert_eq!(missing_after_return(false, Command::Start), Some(MissingReason::SourceGone));
     for before_the_run in [true, false] {
-        let reason = missing_after_return(before_the_run, Command::Join);
+        let reason = missing_after_return(before_the_run, JOIN);
         assert_eq!(reason, Some(MissingReason::ReadoutRestarted), "the session before had accepted them");
     }
 }

@@ -52,13 +52,17 @@ fn parse_flags<const N: usize>(bits: u32) -> Option<[bool; N]> {
 impl Entry for Command {
     type Bytes = CommandBytes;
     fn emit(&self) -> CommandBytes {
-        CommandBytes { command: *self as u8, reserved: [0; 7] }
+        let event = match self {
+            Self::Join { floor } => floor.0,
+            _ => 0,
+        };
+        CommandBytes { command: self.code(), reserved: [0; 7], event: U64::new(event) }
     }
     fn parse(bytes: &CommandBytes) -> Result<Self, DecodeError> {
         match bytes.command {
             1 => Ok(Self::Start),
             2 => Ok(Self::Close),
-            3 => Ok(Self::Join),
+            3 => Ok(Self::Join { floor: EventId(bytes.event.get()) }),
             4 => Ok(Self::GiveWay),
             5 => Ok(Self::Pause),
             6 => Ok(Self::Resume),

@@ -1,7 +1,7 @@
 //! Orders to readout units about one source, and their answers.
 
 use super::layout;
-use zerocopy::little_endian::{U32, U64};
+use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 layout! {
@@ -16,6 +16,20 @@ layout! {
         excluded: u8,
         /// Offset 13: zero.
         reserved: [u8; 3],
+    }
+}
+
+layout! {
+    /// Exclusion of a readout unit, or its end, 16 bytes.
+    ReadoutExclusionBytes[16] {
+        /// Offset 0: the first event without the readout unit, or with it again.
+        event: U64,
+        /// Offset 8: index of the readout unit.
+        readout: U16,
+        /// Offset 10: 1 if the readout unit is excluded, otherwise 0.
+        excluded: u8,
+        /// Offset 11: zero.
+        reserved: [u8; 5],
     }
 }
 
