@@ -16,7 +16,7 @@ mod showing;
 
 use crate::fault::{FAULTS, Fault, FaultCode};
 use crate::limits::Limits;
-use crate::link::{Launch, Order, Report, RunResult, RunState, Wish};
+use crate::link::{Excludable, Exclusions, Launch, Order, Report, RunResult, RunState, Wish};
 use crate::lock::{self, Lock};
 use crate::operation::{Operation, Outcome};
 use crate::request::{Operator, Refusal, RefusalCode, Request, RunSettings};
@@ -27,7 +27,7 @@ use crate::view::{LastRun, State, Target};
 use current::Current;
 use operations::Operations;
 use sheaf_wire::Timestamp;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// An action for the driver.
@@ -39,8 +39,8 @@ pub enum Effect {
         launch: Launch,
         /// Whether the run is held.
         held: bool,
-        /// Sources that it excludes.
-        excluded: BTreeSet<u32>,
+        /// What it excludes.
+        exclusions: Exclusions,
         /// Settings of the run.
         settings: RunSettings,
         /// Who asked for it.
@@ -105,8 +105,8 @@ pub struct Controller {
     /// Number of processes launched so far.
     launches: u64,
     last_run: Option<LastRun>,
-    /// Sources that are to be excluded.
-    excluded: BTreeSet<u32>,
+    /// What is to be excluded.
+    exclusions: Exclusions,
     /// The sequence that is in progress, or ended last.
     sequence: Option<Sequence>,
     /// Number of sequences so far.
@@ -133,7 +133,9 @@ struct Seen {
     lock: Option<String>,
     faults: Option<u64>,
     last_run: Option<u64>,
-    excluded: BTreeSet<u32>,
+    exclusions: Exclusions,
+    /// Nodes that are to be started again, with the number of the order of each.
+    recover: Vec<(String, u64)>,
     /// Number, state and present row.
     sequence: Option<(u64, SequenceState, Option<u32>)>,
 }
@@ -161,7 +163,7 @@ impl Controller {
             next_fault,
             launches,
             last_run,
-            excluded: saved.excluded,
+            exclusions: saved.exclusions,
             sequence: saved.sequence.filter(|sequence| sequence.is_consistent(launch)),
             sequences: saved.sequences,
             past_sequences: saved.past_sequences.into(),
@@ -194,7 +196,7 @@ impl Controller {
             faults: self.faults.iter().cloned().collect(),
             next_fault: self.next_fault,
             last_run: self.last_run.clone(),
-            excluded: self.excluded.clone(),
+            exclusions: self.exclusions.clone(),
             sequence: self.sequence.clone(),
             sequences: self.sequences,
             past_sequences: self.past_sequences.iter().cloned().collect(),
@@ -247,22 +249,54 @@ impl Controller {
         Ok(())
     }
 
-    /// Excludes a source from the run and from those that follow, or includes it again. Without effect if that is so already.
+    /// Excludes a source or a node from the run and from those that follow, or includes it again. Without effect if that is so already.
     ///
     /// # Errors
     /// If somebody else has the lock, or the state is not the one that the operator has seen.
-    pub fn handle_source(
+    pub fn handle_exclusion(
         &mut self,
         now: Timestamp,
         operator: &Operator,
-        (source, included): (u32, bool),
+        (what, included): (Excludable, bool),
         revision: Option<u64>,
     ) -> Result<(), Refusal> {
         lock::check(self.lock.as_ref(), now, operator)?;
         self.check_revision(revision)?;
-        let has_changed = if included { self.excluded.remove(&source) } else { self.excluded.insert(source) };
+        let has_changed = self.exclusions.set(what, !included);
         if has_changed && let Some(run) = &mut self.run {
-            let (launch, order) = (run.launch(), run.exclude(&self.excluded));
+            let (launch, order) = (run.launch(), run.exclude(&self.exclusions));
+            self.effects.extend(order.map(|order| Effect::Send { launch, order }));
+        }
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Has a node of the run started again, whether it lives or not. Asked for again before that was done, it is done once.
+    ///
+    /// # Errors
+    /// If there is no run, it is ending or its nodes cannot be started again, somebody else has the lock, or the state is not the one that the
+    /// operator has seen.
+    pub fn handle_recover(
+        &mut self,
+        now: Timestamp,
+        operator: &Operator,
+        node: &str,
+        revision: Option<u64>,
+    ) -> Result<(), Refusal> {
+        lock::check(self.lock.as_ref(), now, operator)?;
+        self.check_revision(revision)?;
+        let refuse = |text: String, remedy: &str| Err(Refusal::new(RefusalCode::State, text, remedy));
+        let Some(run) = &mut self.run else {
+            return refuse("there is no run".to_owned(), "start one: all its nodes are started");
+        };
+        if run.is_ending() {
+            return refuse(format!("{} is ending", run.name()), "wait until it has ended");
+        }
+        if let Some(why) = &run.report().no_recover {
+            return refuse(format!("nodes of {} cannot be started again: {why}", run.name()), "stop the run, and start another");
+        }
+        if !run.recovering().contains(node) {
+            let (launch, order) = (run.launch(), run.recover(node.to_owned()));
             self.effects.extend(order.map(|order| Effect::Send { launch, order }));
         }
         self.settle(now);
@@ -441,7 +475,8 @@ impl Controller {
             lock: self.lock.as_ref().map(|lock| lock.by.clone()),
             faults: self.faults.iter().map(|fault| fault.id).max(),
             last_run: self.last_run.as_ref().map(|last| last.launch),
-            excluded: self.excluded.clone(),
+            exclusions: self.exclusions.clone(),
+            recover: self.run.iter().flat_map(|run| run.order().recover.clone()).collect(),
             sequence: self.sequence.as_ref().map(Sequence::view).map(|view| (view.id, view.state, view.row)),
         };
         if seen != self.seen {

@@ -4,7 +4,7 @@
 //! highest number that it has seen; a controller takes a report for what it is, whatever order it answers.
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of a launch: of a process that makes one run. It is never used twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -35,6 +35,39 @@ impl Wish {
     }
 }
 
+/// Sources and nodes that are excluded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exclusions {
+    /// Sources.
+    #[serde(default, rename = "excluded", skip_serializing_if = "BTreeSet::is_empty")]
+    pub sources: BTreeSet<u32>,
+    /// Readout units and builder units, by name.
+    #[serde(default, rename = "excluded_nodes", skip_serializing_if = "BTreeSet::is_empty")]
+    pub nodes: BTreeSet<String>,
+}
+
+/// A source or a node that can be excluded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Excludable {
+    /// A source.
+    Source(u32),
+    /// A readout unit or builder unit, by name.
+    Node(String),
+}
+
+impl Exclusions {
+    /// Excludes a source or a node, or includes it. Returns whether that has changed anything.
+    pub(crate) fn set(&mut self, what: Excludable, is_excluded: bool) -> bool {
+        fn set<T: Ord>(all: &mut BTreeSet<T>, one: T, is_excluded: bool) -> bool {
+            if is_excluded { all.insert(one) } else { all.remove(&one) }
+        }
+        match what {
+            Excludable::Source(source) => set(&mut self.sources, source, is_excluded),
+            Excludable::Node(node) => set(&mut self.nodes, node, is_excluded),
+        }
+    }
+}
+
 /// A wish of the controller. A run follows the order with the highest number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
@@ -42,9 +75,12 @@ pub struct Order {
     pub number: u64,
     /// Desired behaviour of the run.
     pub wish: Wish,
-    /// Sources that are to be excluded; all others are to be included.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub excluded: BTreeSet<u32>,
+    /// Sources and nodes that are to be excluded; all others are to be included.
+    #[serde(flatten)]
+    pub exclusions: Exclusions,
+    /// Nodes that are to be started again, each with the number of the order that has asked for it. A run follows each once.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub recover: BTreeMap<String, u64>,
 }
 
 /// State of a run, as its process sees it.
@@ -77,9 +113,15 @@ pub struct Report {
     pub waits_for: Option<String>,
     /// Why it cannot be paused, in words; `None` if it can.
     pub no_pause: Option<String>,
-    /// Sources that are excluded from its events now, or have not returned yet.
+    /// Sources that are excluded from its events now, or have not returned yet, and nodes that are excluded.
+    #[serde(flatten)]
+    pub exclusions: Exclusions,
+    /// Why its nodes cannot be started again, in words; `None` if they can.
     #[serde(default)]
-    pub excluded: BTreeSet<u32>,
+    pub no_recover: Option<String>,
+    /// Nodes that were started again, each with the number of the order that had asked for it.
+    #[serde(default)]
+    pub recovered: BTreeMap<String, u64>,
 }
 
 /// Result of a run.

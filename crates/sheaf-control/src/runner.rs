@@ -1,7 +1,7 @@
 //! The end of run control in the process of a run.
 
-use crate::link::{Order, Wish};
-use std::collections::{BTreeSet, VecDeque};
+use crate::link::{Exclusions, Order, Wish};
+use std::collections::{BTreeMap, VecDeque};
 
 /// A request to the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,8 +10,10 @@ pub enum Steer {
     Hold(bool),
     /// Whether it takes no triggers.
     Pause(bool),
-    /// Which sources it excludes.
-    Exclude(BTreeSet<u32>),
+    /// Which sources and nodes it excludes.
+    Exclude(Exclusions),
+    /// To start a node again, by name: the process of one that lives is killed.
+    Recover(String),
     /// To end. The second time: to drop the events in flight.
     Stop,
 }
@@ -21,18 +23,21 @@ pub enum Steer {
 pub struct Runner {
     followed: u64,
     wish: Wish,
-    excluded: BTreeSet<u32>,
+    exclusions: Exclusions,
+    /// Nodes that were to be started again, with the number of the order that asked for it.
+    recover: BTreeMap<String, u64>,
     /// Number of requests to end so far.
     stops: u32,
     steers: VecDeque<Steer>,
 }
 
 impl Runner {
-    /// Makes the runner of a run that begins held, or by itself, without these sources.
+    /// Makes the runner of a run that begins held, or by itself, with these exclusions.
     #[must_use]
-    pub fn new(is_held: bool, excluded: BTreeSet<u32>) -> Self {
+    pub fn new(is_held: bool, exclusions: Exclusions) -> Self {
         let wish = if is_held { Wish::Hold } else { Wish::Run };
-        Self { followed: 0, wish, excluded, stops: 0, steers: VecDeque::new() }
+        let (recover, steers) = (BTreeMap::new(), VecDeque::new());
+        Self { followed: 0, wish, exclusions, recover, stops: 0, steers }
     }
 
     /// Takes an order. One that is not newer than the latest has no effect, and a run that is to end is not called back.
@@ -41,9 +46,16 @@ impl Runner {
             return;
         }
         self.followed = order.number;
-        if order.excluded != self.excluded {
-            self.excluded.clone_from(&order.excluded);
-            self.steers.push_back(Steer::Exclude(order.excluded));
+        if order.exclusions != self.exclusions {
+            self.exclusions.clone_from(&order.exclusions);
+            self.steers.push_back(Steer::Exclude(order.exclusions));
+        }
+        for (node, asked) in order.recover {
+            let known = self.recover.entry(node.clone()).or_insert(0);
+            if asked > *known {
+                *known = asked;
+                self.steers.push_back(Steer::Recover(node));
+            }
         }
         if self.wish.ends() && order.wish < self.wish {
             return;
@@ -56,6 +68,12 @@ impl Runner {
             Wish::Stop => self.stop(1),
             Wish::Cut => self.stop(2),
         }
+    }
+
+    /// Returns the nodes that were to be started again so far, each with the number of the order that has asked for it last.
+    #[must_use]
+    pub fn asked_to_recover(&self) -> &BTreeMap<String, u64> {
+        &self.recover
     }
 
     /// Returns the number of the latest order.

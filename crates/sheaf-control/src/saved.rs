@@ -1,7 +1,7 @@
 //! State that a controller keeps on disk.
 
 use crate::fault::Fault;
-use crate::link::{Launch, Order};
+use crate::link::{Exclusions, Launch, Order};
 use crate::means::Step;
 use crate::operation::Operation;
 use crate::request::RunSettings;
@@ -9,7 +9,6 @@ use crate::sequence::{PastSequence, Sequence, shared_list};
 use crate::silence::Silence;
 use crate::view::LastRun;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Everything that the next controller has to know.
@@ -33,9 +32,9 @@ pub struct Saved {
     pub next_fault: u64,
     /// The run that ended last.
     pub last_run: Option<LastRun>,
-    /// Sources that are excluded from the run, and from those that follow.
-    #[serde(default)]
-    pub excluded: BTreeSet<u32>,
+    /// What is excluded from the run, and from those that follow.
+    #[serde(flatten)]
+    pub exclusions: Exclusions,
     /// The sequence that is in progress, or ended last.
     #[serde(default)]
     pub sequence: Option<Sequence>,

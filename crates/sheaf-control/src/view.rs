@@ -123,6 +123,19 @@ pub struct SourceView {
     pub excluded: bool,
 }
 
+/// A node that is to be excluded, that the run excludes, or that is being started again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NodeView {
+    /// Name of the node.
+    pub node: String,
+    /// Whether it is to be included.
+    pub included: bool,
+    /// Whether the run excludes it now.
+    pub excluded: bool,
+    /// Whether it is being started again.
+    pub recovering: bool,
+}
+
 /// Who has the lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LockView {
@@ -159,6 +172,8 @@ pub struct View {
     pub faults: Vec<Fault>,
     /// Sources that are not simply included, in ascending order.
     pub sources: Vec<SourceView>,
+    /// Nodes that are not simply included, by name.
+    pub nodes: Vec<NodeView>,
     /// The sequence that is in progress, or ended last.
     pub sequence: Option<SequenceView>,
     /// Silences, the oldest first.

@@ -28,6 +28,10 @@ pub enum Call {
     DirectSequence(Bytes),
     /// Excluding a source, given by number or name, or including it again, as JSON.
     Include(String, Bytes),
+    /// Excluding a node, given by name, or including it again, as JSON.
+    IncludeNode(String, Bytes),
+    /// Starting a node again, given by name.
+    Recover(String),
     /// Taking or renewing the lock, as JSON.
     Lock(Bytes),
     /// Giving the lock back.

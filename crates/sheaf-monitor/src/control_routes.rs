@@ -36,6 +36,8 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::new(Method::POST, "/api/v1/sequence", begin_sequence),
         Route::new(Method::POST, "/api/v1/sequence/actions", direct_sequence),
         Route::new(Method::PUT, "/api/v1/sources/{source}/included", include),
+        Route::new(Method::PUT, "/api/v1/nodes/{node}/included", include_node),
+        Route::new(Method::POST, "/api/v1/nodes/{node}/recover", recover),
         Route::new(Method::PUT, "/api/v1/lock", lock),
         Route::new(Method::DELETE, "/api/v1/lock", unlock),
         Route::new(Method::POST, "/api/v1/faults/{id}/cleared", seen),
@@ -104,6 +106,19 @@ async fn include(
     body: Bytes,
 ) -> Response {
     answer(&server, &headers, Call::Include(source, body)).await
+}
+
+async fn include_node(
+    State(server): State<Server>,
+    Path(node): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    answer(&server, &headers, Call::IncludeNode(node, body)).await
+}
+
+async fn recover(State(server): State<Server>, Path(node): Path<String>, headers: HeaderMap) -> Response {
+    answer(&server, &headers, Call::Recover(node)).await
 }
 
 async fn lock(State(server): State<Server>, headers: HeaderMap, body: Bytes) -> Response {

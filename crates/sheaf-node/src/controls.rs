@@ -1,7 +1,7 @@
 //! Requests of an operator to a run, and its pauses.
 
 use sheaf_wire::{Nanos, NodeId, SourceId, Timestamp};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +14,49 @@ pub struct RunControls {
     pub pause: AtomicBool,
     /// Sources and nodes to exclude; all others are to be included.
     pub excluded: WantedExclusions,
+    /// Nodes to start again, for the process that has started them.
+    pub recovery: Recovery,
+}
+
+/// Nodes that an operator wants to be started again.
+#[derive(Debug, Default)]
+pub struct Recovery {
+    /// Those that have not been, and whether somebody has taken the request.
+    asked: Mutex<BTreeMap<NodeId, bool>>,
+}
+
+impl Recovery {
+    /// Asks for a node to be started again. Without effect if that has been asked for and not been done.
+    pub fn ask(&self, node: NodeId) {
+        self.lock().entry(node).or_insert(false);
+    }
+
+    /// Returns the nodes that are to be started again, once.
+    #[must_use]
+    pub fn take(&self) -> Vec<NodeId> {
+        let mut asked = self.lock();
+        let new = asked.iter_mut().filter(|(_, taken)| !**taken);
+        new.map(|(node, taken)| {
+            *taken = true;
+            *node
+        })
+        .collect()
+    }
+
+    /// Notes that a node has been started again.
+    pub fn note_done(&self, node: NodeId) {
+        self.lock().remove(&node);
+    }
+
+    /// Returns whether a node is to be started again and has not been.
+    #[must_use]
+    pub fn is_due(&self, node: NodeId) -> bool {
+        self.lock().contains_key(&node)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<NodeId, bool>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What an operator has excluded from a run.

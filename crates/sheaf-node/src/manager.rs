@@ -299,7 +299,7 @@ impl ManagerNode {
 
     /// Holds the start of the run, pauses it or resumes it, and excludes sources and nodes, as the operator requests.
     fn heed_controls(&mut self, now: Timestamp) {
-        let RunControls { hold, pause, excluded } = &*self.course.controls;
+        let RunControls { hold, pause, excluded, .. } = &*self.course.controls;
         if let Some(Exclusions { sources, nodes }) = excluded.news(&mut self.exclusions_seen) {
             self.role.handle_exclusions(sources);
             self.role.handle_excluded_nodes(nodes);

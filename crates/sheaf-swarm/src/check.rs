@@ -252,7 +252,7 @@ pub fn at_the_end(evidence: &Evidence<'_>) -> Result<Report, Box<Failure>> {
         missing: evidence.watch.missing.clone(),
         counters: evidence.counters(),
         latency_max: evidence.watch.latency_max,
-        operator: evidence.watch.operator,
+        operator: evidence.watch.operator.clone(),
         vetoes: evidence.watch.vetoes,
         held_back: evidence.watch.held_back,
         written: evidence.disks.written(),

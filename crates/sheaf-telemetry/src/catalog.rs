@@ -99,6 +99,8 @@ metrics! {
     SOURCE_BEHIND = Gauge Count "sheaf_source_behind" ["source"];
     /// 1 while an operator has excluded the source, and until its first fragment after that; otherwise 0.
     SOURCE_EXCLUDED = Gauge Count "sheaf_source_excluded" ["source"];
+    /// 1 while an operator has excluded the readout unit or builder unit, otherwise 0.
+    NODE_EXCLUDED = Gauge Count "sheaf_node_excluded" ["peer"];
     /// Events built without a required source, by source and reason.
     SOURCE_MISSING = Counter Count "sheaf_source_missing_total" ["source", "reason"];
     /// Time since the assignment of the oldest event for which a builder unit waits for an answer of the readout unit; 0 if none does.

@@ -9,13 +9,14 @@ mod station;
 
 use crate::Verdict;
 use crate::arguments::RunArguments;
+use crate::excluding::Excludables;
 use crate::page::Page;
 use crate::plan::triggers_of;
 use crate::signals::Steering;
 use crate::summary::headline;
 use anyhow::Context as _;
 use sheaf_config::Config;
-use sheaf_control::RunResult;
+use sheaf_control::{Exclusions, RunResult};
 use sheaf_monitor::RunVerdict;
 use sheaf_node::RunControls;
 use std::sync::Arc;
@@ -40,8 +41,15 @@ impl Controlled {
         let directory = LaunchDirectory::new(path.clone());
         directory.note_process().context("cannot note this process for its controller")?;
         let listener = directory.listen().context("cannot listen for a controller")?;
-        let excluded = arguments.exclude.iter().filter_map(|source| source.parse().ok()).collect();
-        let station = Station::begin(listener, steering.clone(), arguments.control.held, excluded)?;
+        let mut exclusions = Exclusions::default();
+        for text in &arguments.exclude {
+            // The controller names sources by number, and nodes by name.
+            match text.parse() {
+                Ok(source) => drop(exclusions.sources.insert(source)),
+                Err(_) => drop(exclusions.nodes.insert(text.clone())),
+            }
+        }
+        let station = Station::begin(listener, steering.clone(), arguments.control.held, exclusions)?;
         let page = Page::to(station.clone());
         Ok(Some(Self { directory, station, page }))
     }
@@ -56,11 +64,14 @@ impl Controlled {
         self.station.controls()
     }
 
-    /// Tells the controller what it has to know of the configuration.
-    pub(crate) fn note_configuration(&self, config: &Config) {
+    /// Tells the controller what it has to know of the configuration. `has_processes` tells whether each node is a process.
+    pub(crate) fn note_configuration(&self, config: &Config, has_processes: bool) -> anyhow::Result<()> {
         let why = "its triggers come from its data, and its readout units would stop at different events";
         let no_pause = (!triggers_of(config.trigger.mode).can_pause()).then(|| why.to_owned());
-        self.station.note_no_pause(no_pause);
+        let threads = "they are threads of one process (`sheaf serve --processes`)";
+        let no_recover = (!has_processes).then(|| threads.to_owned());
+        self.station.note_configuration(Excludables::of(config)?, no_pause, no_recover);
+        Ok(())
     }
 
     /// Leaves the result of the run for the controller.

@@ -1,6 +1,7 @@
 //! `sheaf ctl`: gives commands to a controller, from a shell or a script.
 
 pub(crate) mod client;
+mod excluding;
 mod scan;
 mod sequence;
 mod silence;
@@ -9,9 +10,10 @@ use crate::Verdict;
 use crate::control_directory::ControlDirectory;
 use crate::print::{print, print_json};
 use crate::records::utc;
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::{Args, Subcommand};
 use client::{Client, Trust};
+use excluding::{ExclusionArguments, RecoverArguments};
 use scan::ScanArguments;
 use sequence::SequenceArguments;
 use serde_json::{Value, json};
@@ -21,7 +23,7 @@ use sheaf_wire::Nanos;
 use silence::{SilenceArguments, UnsilenceArguments};
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Interval between two looks at a run whose end is waited for.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -62,10 +64,12 @@ enum CtlCommand {
     Stop(StopArguments),
     /// Kill the processes of the run, and clear all faults.
     Reset(WaitArguments),
-    /// Exclude sources from the run and from those that follow: events are complete without them.
-    Exclude(SourcesArguments),
-    /// Include sources again, each from its next fragment on.
-    Include(SourcesArguments),
+    /// Exclude sources, readout units or builder units from the run and from those that follow: events are complete without them.
+    Exclude(ExclusionArguments),
+    /// Include them again, sources from the next fragment of each on.
+    Include(ExclusionArguments),
+    /// Start nodes again that hang or were lost, in the same run. The process of one that lives is killed.
+    Recover(RecoverArguments),
     /// Make the runs of a table, one after the other, and direct them.
     Sequence(SequenceArguments),
     /// Make a run for each value of settings, or for each combination.
@@ -122,18 +126,6 @@ struct StopArguments {
     now: bool,
     #[command(flatten)]
     wait: WaitArguments,
-}
-
-#[derive(Debug, Args)]
-struct SourcesArguments {
-    /// Sources, by number or name.
-    #[arg(value_name = "SOURCE", required = true)]
-    sources: Vec<String>,
-    #[command(flatten)]
-    wait: WaitArguments,
-    /// Wait at most this long for the run. A source is included with its next fragment.
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = crate::arguments::parse_seconds)]
-    timeout: Nanos,
 }
 
 #[derive(Debug, Args)]
@@ -217,6 +209,7 @@ pub(crate) fn command(arguments: &CtlArguments) -> anyhow::Result<Verdict> {
         CtlCommand::Reset(wait) => desk.operate(Command::Reset, json!({}), wait),
         CtlCommand::Exclude(arguments) => desk.include(arguments, false),
         CtlCommand::Include(arguments) => desk.include(arguments, true),
+        CtlCommand::Recover(arguments) => desk.recover(arguments),
         CtlCommand::Sequence(arguments) => desk.sequence(arguments),
         CtlCommand::Scan(arguments) => desk.scan(arguments),
         CtlCommand::Lock(LockArguments { force }) => {
@@ -298,62 +291,6 @@ impl Desk {
         Ok(Verdict::Good)
     }
 
-    /// Excludes sources, or includes them, and waits until the run does so. Those before one that is refused have been changed.
-    fn include(&self, arguments: &SourcesArguments, included: bool) -> anyhow::Result<Verdict> {
-        let SourcesArguments { sources, wait, timeout } = arguments;
-        let mut listed = Value::Null;
-        let mut changed = Vec::new();
-        for source in sources {
-            let path = format!("/api/v1/sources/{}/included", encode(source));
-            let mut answer = self.client.put(&path, &json!({ "included": included }))?;
-            let number = answer["source"]
-                .as_u64()
-                .context("the controller does not say which source it has changed")?;
-            changed.push((number, source.as_str()));
-            listed = answer["sources"].take();
-        }
-        if !wait.no_wait {
-            listed = self.wait_for_sources(&changed, included, timeout.to_std())?;
-        }
-        if self.json {
-            print_json(&listed)?;
-        } else {
-            print(&describe_sources(&listed))?;
-        }
-        Ok(Verdict::Good)
-    }
-
-    /// Waits until the run, if there is one, excludes these sources or has included them. Returns the sources that are not simply included.
-    ///
-    /// A source is its number, as the controller has understood it, and what the user has called it.
-    ///
-    /// # Errors
-    /// That it takes longer than `timeout`. What was commanded stays in force.
-    fn wait_for_sources(
-        &self,
-        sources: &[(u64, &str)],
-        included: bool,
-        timeout: Duration,
-    ) -> anyhow::Result<Value> {
-        let until = Instant::now() + timeout;
-        loop {
-            let mut control = self.control()?;
-            let waits = waits_for(&control["sources"], sources, included);
-            let has_run = !control["run"].is_null();
-            if waits.is_empty() || !has_run {
-                return Ok(control["sources"].take());
-            }
-            if Instant::now() > until {
-                let (waits, verb) = (waits.join(", "), if included { "included" } else { "excluded" });
-                let why = if included { "; it is included with its next fragment" } else { "" };
-                bail!(
-                    "the run has not {verb} {waits} within {timeout:?}{why}; the command stays in force, and `sheaf ctl status` shows it"
-                );
-            }
-            std::thread::sleep(PERIOD);
-        }
-    }
-
     /// Number of the launch that ended last.
     fn last_launch(&self) -> anyhow::Result<Option<u64>> {
         Ok(self.control()?["last_run"]["launch"].as_u64())
@@ -396,34 +333,6 @@ fn encode(part: &str) -> String {
     part.bytes().map(encoded).collect()
 }
 
-/// Returns those of `sources` that a list of sources that are not simply included shows to be in another state than they shall be.
-fn waits_for<'a>(listed: &Value, sources: &[(u64, &'a str)], included: bool) -> Vec<&'a str> {
-    let find = |number: u64| {
-        listed.as_array().into_iter().flatten().find(|it| it["source"].as_u64() == Some(number))
-    };
-    let waits = |number: u64| match find(number) {
-        Some(source) => included || source["excluded"] != true,
-        None => !included,
-    };
-    sources.iter().filter(|(number, _)| waits(*number)).map(|(_, called)| *called).collect()
-}
-
-/// Returns the sources that are not simply included, a line for each.
-fn describe_sources(sources: &Value) -> String {
-    let mut lines = String::new();
-    for source in sources.as_array().into_iter().flatten() {
-        let number = source["source"].as_u64().unwrap_or(0);
-        let name = source["name"].as_str().map(|name| format!(" ({name})")).unwrap_or_default();
-        let state = match (source["included"] == true, source["excluded"] == true) {
-            (false, true) => "excluded",
-            (false, false) => "to be excluded",
-            (true, _) => "to be included with its next fragment",
-        };
-        lines += &format!("source    {number}{name}: {state}\n");
-    }
-    lines
-}
-
 /// Returns the state in a few lines.
 fn describe(control: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -463,7 +372,7 @@ fn describe(control: &Value) -> String {
     if !control["sequence"].is_null() {
         lines += &format!("sequence  {}\n", sequence::describe(&control["sequence"]));
     }
-    lines += &describe_sources(&control["sources"]);
+    lines += &excluding::describe(control);
     lines += &silence::describe(&control["silences"]);
     for fault in control["faults"].as_array().into_iter().flatten() {
         lines += &format!(
@@ -496,6 +405,7 @@ mod tests {
                 { "source": 3, "name": "ecal", "included": false, "excluded": true },
                 { "source": 7, "name": null, "included": true, "excluded": true },
             ],
+            "nodes": [{ "node": "ru1", "included": false, "excluded": true, "recovering": true }],
             "faults": [{ "id": 3, "text": "run 6 died", "remedy": "look at its log" }],
         });
         let text = describe(&control);
@@ -504,22 +414,8 @@ mod tests {
             "state     stopping (to be idle), run 7 of alice\nsystem    run.toml\n\
              command   stop of bob: builds the events in flight\nlock      bob\n\
              source    3 (ecal): excluded\nsource    7: to be included with its next fragment\n\
+             node      ru1: excluded, being started again\n\
              fault 3   run 6 died\n          look at its log\n"
-        );
-    }
-
-    #[test]
-    fn sources_are_awaited_until_the_run_has_done_as_commanded() {
-        let listed = json!([
-            { "source": 3, "name": "ecal", "included": false, "excluded": true },
-            { "source": 7, "name": null, "included": false, "excluded": false },
-        ]);
-        assert_eq!(waits_for(&listed, &[(3, "ecal"), (3, "03")], false), [""; 0]);
-        assert_eq!(waits_for(&listed, &[(3, "ecal"), (7, "007")], false), ["007"]);
-        assert_eq!(
-            waits_for(&listed, &[(3, "3"), (7, "7"), (8, "8")], true),
-            ["3", "7"],
-            "source 8 is included"
         );
     }
 }

@@ -193,6 +193,7 @@ impl Family<'_> {
             child,
             heard: ((0, None), started),
             is_killed: false,
+            is_recovered: false,
             is_reported: false,
             listener,
             started,
@@ -262,6 +263,7 @@ impl Family<'_> {
             if let Some(steered) = &mut self.steered {
                 steered.pass_on();
             }
+            self.kill_to_recover()?;
             for index in 0..self.processes.len() {
                 self.check(index, manager_ended.is_some())?;
             }
@@ -316,18 +318,14 @@ impl Family<'_> {
         }
         let Some(end) = process.child.try_wait()? else { return Ok(()) };
         let (name, status) = (&process.node.name, &end.status);
-        let again = matches!(process.node.id.role, Role::Builder | Role::Output) && !closing && end.has_died;
+        if process.is_recovered && !closing {
+            log_as!(PROCESS_RESTARTED, peer = name; "{name} ended ({status}); it is started again, as asked for");
+            return self.start_again(index);
+        }
+        let again = process.node.id.role != Role::Manager && !closing && end.has_died;
         if again && process.restarts.died(process.started.elapsed().into()).is_some() {
-            process.started = Instant::now();
             log_as!(PROCESS_RESTARTED, peer = name; "{name} died ({status}); it is restarted");
-            match process.node.id.role {
-                Role::Output => self.lost.outputs += 1,
-                _ => self.lost.farms += u64::from(self.has_farm),
-            }
-            let process = &self.processes[index];
-            let child = self.spawn(&process.node, process.listener.as_ref())?;
-            self.processes[index].child = child;
-            return Ok(());
+            return self.start_again(index);
         }
         if again {
             log_as!(
@@ -341,6 +339,46 @@ impl Family<'_> {
             page.hub().note_gone(name);
         }
         process.ended = Some(end);
+        Ok(())
+    }
+
+    /// Starts the process of a node again that has ended.
+    fn start_again(&mut self, index: usize) -> anyhow::Result<()> {
+        let process = &self.processes[index];
+        match process.node.id.role {
+            Role::Output => self.lost.outputs += 1,
+            Role::Builder => self.lost.farms += u64::from(self.has_farm),
+            Role::Readout | Role::Manager => {}
+        }
+        let child = self.spawn(&process.node, process.listener.as_ref())?;
+        let process = &mut self.processes[index];
+        (process.child, process.started, process.ended) = (child, Instant::now(), None);
+        process.is_reported = false;
+        if std::mem::take(&mut process.is_recovered) {
+            process.restarts = Restarts::new(RESTARTS);
+            if let Some(controls) = &self.controls {
+                controls.recovery.note_done(process.node.id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Kills the processes of nodes that an operator wants to be started again, and starts those that have ended.
+    fn kill_to_recover(&mut self) -> anyhow::Result<()> {
+        let asked = self.controls.as_ref().map(|controls| controls.recovery.take()).unwrap_or_default();
+        for node in asked {
+            let index = self.processes.iter().position(|process| process.node.id == node);
+            let Some(index) = index.filter(|_| node != NodeId::MANAGER) else { continue };
+            let process = &mut self.processes[index];
+            process.is_recovered = true;
+            if process.ended.is_none() {
+                process.child.kill();
+                continue;
+            }
+            let name = &process.node.name;
+            log_as!(PROCESS_RESTARTED, peer = name; "{name} is started again, as asked for");
+            self.start_again(index)?;
+        }
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use crate::arguments::{ControlledArguments, RunArguments};
 use crate::code::{self, Code};
 use crate::console::{self, Console, LOG_NAME};
 use crate::controlled::{Controlled, LaunchDirectory};
-use crate::excluding::Sources;
+use crate::excluding::Excludables;
 use crate::gate::remote_page_of_runs;
 use crate::hooks::{HookedRun, Hooks, OwedHooks, RunHooks};
 use crate::host_message::HostRun;
@@ -27,10 +27,9 @@ use crate::{
 use anyhow::{Context, bail};
 use sheaf_config::{Config, HookTransition, OutputKind, SourceKind, TransportKind};
 use sheaf_key::RunKey;
-use sheaf_node::{Clock, RunControls};
+use sheaf_node::{Clock, Exclusions, RunControls};
 use sheaf_telemetry::{codes, log_as};
-use sheaf_wire::{RunNumber, SourceId, Timestamp};
-use std::collections::BTreeSet;
+use sheaf_wire::{RunNumber, Timestamp};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,7 +56,8 @@ fn make_all(
     console.keep_log("run", config.log.format)?;
     let page = match controlled {
         Some(controlled) => {
-            controlled.note_configuration(&config);
+            let has_agents = config.nodes()?.iter().any(|node| node.agent.is_some());
+            controlled.note_configuration(&config, arguments.processes || has_agents)?;
             Some(controlled.page().clone())
         }
         None => {
@@ -70,7 +70,7 @@ fn make_all(
     let page = page.or_else(|| unseen.then(Page::unseen));
     let (several, page) = (config.run.runs != Some(1), page.as_ref());
     let excluded = excluded(arguments, &config)?;
-    let own = (!excluded.is_empty()).then(Arc::<RunControls>::default);
+    let own = (excluded != Exclusions::default()).then(Arc::<RunControls>::default);
     let controls = controlled.map(Controlled::controls).or(own.as_ref());
     if let Some(controls) = controls {
         controls.excluded.set(excluded);
@@ -97,16 +97,16 @@ fn make_all(
     Ok(verdict)
 }
 
-/// Returns the sources that are excluded from the beginning. A controller may have excluded some that the configuration has no more.
-fn excluded(arguments: &RunArguments, config: &Config) -> anyhow::Result<BTreeSet<SourceId>> {
+/// Returns what is excluded from the beginning. A controller may have excluded sources and nodes that the configuration has no more.
+fn excluded(arguments: &RunArguments, config: &Config) -> anyhow::Result<Exclusions> {
     if arguments.exclude.is_empty() {
-        return Ok(BTreeSet::new());
+        return Ok(Exclusions::default());
     }
-    let sources = Sources::of(config)?;
-    if arguments.control.controlled.is_some() {
-        return Ok(arguments.exclude.iter().filter_map(|text| sources.find(text)).collect());
+    let excludables = Excludables::of(config)?;
+    match arguments.control.controlled {
+        Some(_) => Ok(excludables.known(&arguments.exclude)),
+        None => excludables.select(&arguments.exclude),
     }
-    sources.select(&arguments.exclude)
 }
 
 fn configuration(arguments: &RunArguments) -> anyhow::Result<Config> {

@@ -6,9 +6,9 @@
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
-use sheaf_node::RunControls;
+use sheaf_node::{Exclusions, RunControls};
 use sheaf_telemetry::log_as;
-use sheaf_wire::{NodeId, SourceId};
+use sheaf_wire::{NodeId, Role, SourceId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::AsFd as _;
@@ -33,6 +33,9 @@ pub(crate) enum NodeRequest {
         /// Sources that are to be excluded.
         #[serde(default)]
         excluded: BTreeSet<u32>,
+        /// Indices of readout units and of builder units that are to be excluded.
+        #[serde(default)]
+        excluded_nodes: [BTreeSet<u16>; 2],
     },
     /// The stamps of these events are wanted.
     Stamps(Vec<u64>),
@@ -110,11 +113,14 @@ impl Steered {
 
     /// Passes on requests that have changed.
     pub(crate) fn pass_on(&mut self) {
-        let RunControls { hold, pause, excluded } = &*self.controls;
+        let RunControls { hold, pause, excluded, .. } = &*self.controls;
+        let Exclusions { sources, nodes } = excluded.get();
+        let of = |role| nodes.iter().filter(|node| node.role == role).map(|node| node.index).collect();
         let request = NodeRequest::Course {
             hold: hold.load(Ordering::Relaxed),
             pause: pause.load(Ordering::Relaxed),
-            excluded: excluded.get().into_iter().map(|source| source.0).collect(),
+            excluded: sources.into_iter().map(|source| source.0).collect(),
+            excluded_nodes: [Role::Readout, Role::Builder].map(of),
         };
         if self.sent.as_ref() != Some(&request) {
             let _ = self.lines.tell(NodeId::MANAGER, &request);
@@ -134,9 +140,12 @@ pub(crate) fn follow(
     let body = move || {
         for line in lines.map_while(Result::ok) {
             match serde_json::from_str(&line) {
-                Ok(NodeRequest::Course { hold, pause, excluded }) => {
+                Ok(NodeRequest::Course { hold, pause, excluded, excluded_nodes: [readouts, builders] }) => {
+                    let readouts = readouts.into_iter().map(NodeId::readout);
+                    let nodes = readouts.chain(builders.into_iter().map(NodeId::builder)).collect();
+                    let sources = excluded.into_iter().map(SourceId).collect();
                     // Before the start is released.
-                    controls.excluded.set(excluded.into_iter().map(SourceId).collect());
+                    controls.excluded.set(Exclusions { sources, nodes });
                     controls.hold.store(hold, Ordering::Relaxed);
                     controls.pause.store(pause, Ordering::Relaxed);
                 }

@@ -1,13 +1,13 @@
 //! The run that a controller directs.
 
 use crate::limits::Limits;
-use crate::link::{Launch, Order, Report, RunState, Wish};
+use crate::link::{Exclusions, Launch, Order, Report, RunState, Wish};
 use crate::means::Ending;
 use crate::request::{Command, RunSettings};
 use crate::saved::SavedRun;
 use crate::view::State;
 use sheaf_wire::Timestamp;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -27,9 +27,9 @@ impl Current {
         launch: Launch,
         (settings, by): (RunSettings, String),
         wish: Wish,
-        excluded: BTreeSet<u32>,
+        exclusions: Exclusions,
     ) -> Self {
-        let order = Order { number: 1, wish, excluded };
+        let order = Order { number: 1, wish, exclusions, recover: BTreeMap::new() };
         Self { launch, settings, by, order, report: Report::default(), is_linked: false, ending: None }
     }
 
@@ -95,10 +95,22 @@ impl Current {
         self.next_order()
     }
 
-    /// Changes the sources that the run shall exclude. Returns the order to send, if there is a link.
-    pub(super) fn exclude(&mut self, excluded: &BTreeSet<u32>) -> Option<Order> {
-        self.order.excluded.clone_from(excluded);
+    /// Changes what the run shall exclude. Returns the order to send, if there is a link.
+    pub(super) fn exclude(&mut self, exclusions: &Exclusions) -> Option<Order> {
+        self.order.exclusions.clone_from(exclusions);
         self.next_order()
+    }
+
+    /// Has a node started again. Returns the order to send, if there is a link.
+    pub(super) fn recover(&mut self, node: String) -> Option<Order> {
+        self.order.recover.insert(node, self.order.number + 1);
+        self.next_order()
+    }
+
+    /// Returns the nodes that are to be started again and have not been.
+    pub(super) fn recovering(&self) -> BTreeSet<&str> {
+        let is_due = |(node, asked): &(&String, &u64)| self.report.recovered.get(*node) < Some(*asked);
+        self.order.recover.iter().filter(is_due).map(|(node, _)| &**node).collect()
     }
 
     fn next_order(&mut self) -> Option<Order> {

@@ -6,7 +6,7 @@ use crate::lock::Lock;
 use crate::operation::Operation;
 use crate::request::{Command, RunSettings, SequenceRow};
 use crate::sequence::Sequence;
-use crate::view::{CommandView, Ends, LockView, OperationView, SourceView, View};
+use crate::view::{CommandView, Ends, LockView, NodeView, OperationView, SourceView, View};
 use std::collections::BTreeSet;
 
 impl Controller {
@@ -34,6 +34,7 @@ impl Controller {
             lock: self.lock.as_ref().map(show_lock),
             faults: self.faults.iter().cloned().collect(),
             sources: self.show_sources(),
+            nodes: self.show_nodes(),
             sequence: self.sequence.as_ref().map(Sequence::view),
             silences: self.silences.list().to_vec(),
             alarms_seen_ms: self.alarms_seen_ms,
@@ -61,13 +62,31 @@ impl Controller {
     /// Returns the sources that are to be excluded, or that the run excludes.
     fn show_sources(&self) -> Vec<SourceView> {
         let none = BTreeSet::new();
-        let reported = self.run.as_ref().map_or(&none, |run| &run.report().excluded);
+        let reported = self.run.as_ref().map_or(&none, |run| &run.report().exclusions.sources);
+        let wanted = &self.exclusions.sources;
         let view = |source: &u32| SourceView {
             source: *source,
-            included: !self.excluded.contains(source),
+            included: !wanted.contains(source),
             excluded: reported.contains(source),
         };
-        self.excluded.union(reported).map(view).collect()
+        wanted.union(reported).map(view).collect()
+    }
+
+    /// Returns the nodes that are to be excluded, that the run excludes, or that are being started again.
+    fn show_nodes(&self) -> Vec<NodeView> {
+        let none = BTreeSet::new();
+        let reported = self.run.as_ref().map_or(&none, |run| &run.report().exclusions.nodes);
+        let recovering = self.run.as_ref().map(Current::recovering).unwrap_or_default();
+        let wanted = &self.exclusions.nodes;
+        let all: BTreeSet<&str> =
+            wanted.union(reported).map(String::as_str).chain(recovering.iter().copied()).collect();
+        let view = |node: &str| NodeView {
+            node: node.to_owned(),
+            included: !wanted.contains(node),
+            excluded: reported.contains(node),
+            recovering: recovering.contains(node),
+        };
+        all.into_iter().map(view).collect()
     }
 
     fn show_command(&self, command: Command) -> CommandView {

@@ -2,8 +2,8 @@
 
 use super::rng::Rng;
 use sheaf_control::link::Launch;
-use sheaf_control::{Order, Report, RunResult, RunState, Runner, Steer, Wish};
-use std::collections::BTreeSet;
+use sheaf_control::{Exclusions, Order, Report, RunResult, RunState, Runner, Steer, Wish};
+use std::collections::BTreeMap;
 
 /// Fate of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,11 @@ pub(crate) struct Process {
     is_complete: bool,
     /// The order with the highest number.
     newest: Option<Order>,
-    excluded: BTreeSet<u32>,
+    exclusions: Exclusions,
+    /// Number of times that a node was started again.
+    pub(crate) recoveries: u64,
+    /// The last of each, with the number of its order.
+    recovered: BTreeMap<String, u64>,
     pub(crate) result: Option<RunResult>,
     /// Whether it has ended, with or without a result.
     pub(crate) is_over: bool,
@@ -60,7 +64,7 @@ impl Process {
         rng: &mut Rng,
         now: u64,
         launch: Launch,
-        (held, excluded): (bool, BTreeSet<u32>),
+        (held, exclusions): (bool, Exclusions),
         kind: Kind,
     ) -> Self {
         let at = now + rng.below(400);
@@ -84,8 +88,10 @@ impl Process {
             launch,
             number: 100 + u32::try_from(launch.0).unwrap_or(0),
             fate,
-            runner: Runner::new(held, excluded.clone()),
-            excluded,
+            runner: Runner::new(held, exclusions.clone()),
+            exclusions,
+            recoveries: 0,
+            recovered: BTreeMap::new(),
             state: RunState::Preparing,
             ready_at: now + rng.below(50),
             is_held: held,
@@ -122,7 +128,9 @@ impl Process {
             state: self.state,
             run: (self.state != RunState::Preparing).then_some(self.number),
             waits_for: (self.fate == Fate::Stuck).then(|| "ru3".to_owned()),
-            excluded: self.excluded.clone(),
+            exclusions: self.exclusions.clone(),
+            no_recover: None,
+            recovered: self.recovered.clone(),
             no_pause: (self.fate == Fate::NoPause).then(|| "its triggers come from its data".to_owned()),
         }
     }
@@ -139,13 +147,18 @@ impl Process {
             match steer {
                 Steer::Hold(held) => self.is_held = held,
                 Steer::Pause(paused) => self.is_paused = paused,
-                Steer::Exclude(sources) => self.excluded = sources,
+                Steer::Exclude(exclusions) => self.exclusions = exclusions,
+                Steer::Recover(node) => {
+                    self.recoveries += 1;
+                    let asked = self.runner.asked_to_recover()[&node];
+                    self.recovered.insert(node, asked);
+                }
                 Steer::Stop => self.stops += 1,
             }
         }
         assert!(self.stops <= 2, "a run is told to end at most twice");
-        if let Some(Order { excluded, .. }) = &self.newest {
-            assert_eq!(self.excluded, *excluded, "an older order was followed");
+        if let Some(Order { exclusions, .. }) = &self.newest {
+            assert_eq!(self.exclusions, *exclusions, "an older order was followed");
         }
         if let Some(Order { wish, .. }) = self.newest.as_ref().filter(|_| self.stops == 0) {
             assert_eq!(self.is_paused, *wish == Wish::Pause, "an older order was followed");

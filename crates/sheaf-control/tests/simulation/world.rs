@@ -9,7 +9,9 @@ use sheaf_control::operation::Outcome;
 use sheaf_control::request::RunSettings;
 use sheaf_control::saved::Saved;
 use sheaf_control::view::{State, Target};
-use sheaf_control::{Command, Controller, Effect, Limits, Operator, Order, Report, Request, Role, RunResult};
+use sheaf_control::{
+    Command, Controller, Effect, Excludable, Limits, Operator, Order, Report, Request, Role, RunResult,
+};
 use sheaf_wire::{Nanos, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -79,6 +81,8 @@ pub(crate) struct World {
     disk: Saved,
     back_at: u64,
     unreached_since: u64,
+    /// Number of times that an operator has asked for a node of this run to be started again.
+    to_recover: u64,
     process: Option<Process>,
     /// Results that processes have left on disk.
     results: BTreeMap<Launch, RunResult>,
@@ -114,6 +118,7 @@ impl World {
             disk: Saved::default(),
             back_at: 0,
             unreached_since: 0,
+            to_recover: 0,
             process: None,
             results: BTreeMap::new(),
             truth: Truth::default(),
@@ -194,6 +199,13 @@ impl World {
             self.seed,
             self.log
         );
+        let nodes = controller.map(|controller| controller.view().nodes).unwrap_or_default();
+        assert!(
+            nodes.iter().all(|node| node.excluded && !node.included && !node.recovering),
+            "seed {}: {nodes:?}: {:#?}",
+            self.seed,
+            self.log
+        );
     }
 
     pub(super) fn step(&mut self) {
@@ -201,6 +213,12 @@ impl World {
         let now = Timestamp(self.now * 1_000_000);
         if let Some(process) = &mut self.process {
             process.step(self.now);
+            assert!(
+                process.recoveries <= self.to_recover,
+                "seed {}: a node was started again more often than anybody has asked for it: {:#?}",
+                self.seed,
+                self.log
+            );
         }
         self.deliver(now);
         self.revive(now);
@@ -301,7 +319,7 @@ impl World {
     fn carry_out(&mut self, effect: Effect) {
         self.log.push(format!("{} {effect:?}", self.now));
         match effect {
-            Effect::Launch { launch, held, excluded, settings, .. } => {
+            Effect::Launch { launch, held, exclusions, settings, .. } => {
                 assert!(self.process.is_none(), "seed {}: two runs at once: {:#?}", self.seed, self.log);
                 assert!(
                     self.launches.iter().all(|before| *before < launch),
@@ -318,7 +336,8 @@ impl World {
                     None if is_again => Kind::Gentle,
                     None => Kind::Any,
                 };
-                self.process = Some(Process::new(&mut self.rng, self.now, launch, (held, excluded), kind));
+                self.process = Some(Process::new(&mut self.rng, self.now, launch, (held, exclusions), kind));
+                self.to_recover = 0;
                 self.unreached_since = self.now;
             }
             Effect::Send { launch, order } if self.linked => {
@@ -395,10 +414,24 @@ impl World {
         if self.rng.one_in(3) {
             let (operator, at) = (self.operator(), Timestamp(self.now * 1_000_000));
             let (source, included) = (u32::try_from(self.rng.below(4)).unwrap_or(0), self.rng.one_in(2));
+            let what = match self.rng.one_in(2) {
+                true => Excludable::Source(source),
+                false => Excludable::Node(format!("ru{source}")),
+            };
             let answer =
-                self.call(|controller| controller.handle_source(at, &operator, (source, included), None));
+                self.call(|controller| controller.handle_exclusion(at, &operator, (what, included), None));
             if let Some(Ok(())) = answer {
                 self.reached.note(if included { "included" } else { "excluded" });
+            }
+        }
+        if self.rng.one_in(3) {
+            let (operator, at) = (self.operator(), Timestamp(self.now * 1_000_000));
+            let node = format!("bu{}", self.rng.below(2));
+            // Also if the controller dies before it answers.
+            self.to_recover += 1;
+            let answer = self.call(|controller| controller.handle_recover(at, &operator, &node, None));
+            if let Some(Ok(())) = answer {
+                self.reached.note("recovered");
             }
         }
         if self.rng.one_in(10) {

@@ -55,6 +55,8 @@ pub(crate) struct ManagerSeries {
     causes: Vec<CauseSeries>,
     /// Slots and bytes of each builder unit.
     credit: Vec<[SeriesId; 2]>,
+    /// Whether each readout unit and builder unit is excluded.
+    excluded: Vec<(NodeId, SeriesId)>,
     /// Lost builder sessions, restarted readout units and output nodes.
     mishaps: [SeriesId; 3],
     messages: MessageSeries,
@@ -108,6 +110,12 @@ impl ManagerSeries {
             [&catalog::CREDIT_SLOTS, &catalog::CREDIT_BYTES].map(|metric| list.add(metric, &[builder]))
         });
         let credit = credit.collect();
+        let readouts = (0..).zip(&nodes.readouts).map(|(index, name)| (NodeId::readout(index), name));
+        let builders = (0..).zip(&nodes.builders).map(|(index, name)| (NodeId::builder(index), name));
+        let excluded = readouts
+            .chain(builders)
+            .map(|(node, name)| (node, list.add(&catalog::NODE_EXCLUDED, &[name])))
+            .collect();
         Self {
             run,
             run_number,
@@ -122,6 +130,7 @@ impl ManagerSeries {
             reported_bytes,
             causes,
             credit,
+            excluded,
             mishaps,
             messages,
         }
@@ -155,6 +164,9 @@ impl ManagerSeries {
             let (free_slots, free_bytes) = role.credit(builder).unwrap_or((0, ByteCount::ZERO));
             to.set(*slots, free_slots);
             to.set(*bytes, free_bytes.0);
+        }
+        for (node, series) in &self.excluded {
+            to.set(*series, u64::from(role.is_excluded(*node)));
         }
         self.mishaps.iter().zip(figures.mishaps).for_each(|(series, value)| to.set(*series, value));
         self.messages.write(to, figures.outbox);

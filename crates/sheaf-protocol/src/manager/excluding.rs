@@ -62,6 +62,12 @@ impl<P: Clone> EventManager<P> {
         self.excluded_nodes.iter()
     }
 
+    /// Returns whether a node is excluded now.
+    #[must_use]
+    pub fn is_excluded(&self, node: NodeId) -> bool {
+        self.excluded_nodes.has(node)
+    }
+
     /// Returns whether a node is excluded and has never been there, so that it has no books.
     #[must_use]
     pub fn is_left_out(&self, node: NodeId) -> bool {

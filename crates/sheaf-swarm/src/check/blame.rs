@@ -299,6 +299,7 @@ impl Blame<'_> {
                             || self.defects.oversize.contains(&(source, event))
                             || self.readout(readout, at)
                             || self.frozen(at)
+                            || options.was_excluded_for(readout, at)
                     })
             }
             DropReason::BuilderLost => self.evidence.watch.given_up.iter().any(|(_, lost)| *lost <= at),

@@ -5,7 +5,7 @@ use crate::options::TriggerOptions;
 use crate::payload::SimPayload;
 use crate::violation::{Violation, violation};
 use sheaf_protocol::ledger::{Counter, Ledger};
-use sheaf_wire::{Event, Outcome};
+use sheaf_wire::{Event, Outcome, Role};
 
 pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     triggers(evidence, violations);
@@ -80,6 +80,10 @@ fn announced(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     }
     // If the event manager receives nothing from any readout unit for the peer timeout, it considers the sources ended.
     if faults.freezes + faults.stalls + faults.links + evidence.network.clogged > 0 {
+        return;
+    }
+    // Nobody hears what an excluded readout unit announces.
+    if evidence.options.node_exclusions.iter().any(|exclusion| exclusion.node.role == Role::Readout) {
         return;
     }
     let ended = &evidence.watch.ended;

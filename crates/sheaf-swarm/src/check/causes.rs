@@ -109,7 +109,10 @@ impl<'a> Causes<'a> {
             // Also fragments whose request a readout unit has lost in a crash, and hits whose request was withdrawn while they were held
             // back.
             DropReason::NotRequested => {
-                options.is_selective() || self.evidence.watch.faults.readout_crashes > 0
+                // And those of an event with a wrong number far ahead that was built while its readout unit was excluded.
+                options.is_selective()
+                    || self.evidence.watch.faults.readout_crashes > 0
+                    || !options.node_exclusions.is_empty()
             }
             DropReason::EventDropped => self.evidence.manager.ledger().dropped_total() > 0,
             DropReason::NotBuilt => {

@@ -2,10 +2,11 @@
 
 use crate::payload::SimPayload;
 use sheaf_protocol::manager::EventManager;
-use sheaf_wire::SessionId;
+use sheaf_wire::{NodeId, SessionId};
+use std::collections::BTreeSet;
 
 /// Number of holds and pauses of a run, by what they met.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperatorCounts {
     /// Releases of a start that was ready.
     pub ready: u64,
@@ -31,6 +32,8 @@ pub struct OperatorCounts {
     pub excluded_again: u64,
     /// Exclusions of nodes.
     pub excluded_nodes: u64,
+    /// Nodes that are excluded now.
+    pub excluded_now: BTreeSet<NodeId>,
     /// Requirements that were not met any more.
     pub unmet: u64,
     /// Requirements that were met again.

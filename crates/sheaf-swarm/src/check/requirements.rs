@@ -15,7 +15,7 @@ impl Watch {
         missing: &[NodeId],
     ) {
         let Requirement { nodes, least, on_loss, .. } = &options.requirements[requirement];
-        let is_missing = |node: &&NodeId| self.lives.is_missing(now, options, **node);
+        let is_missing = |node: &&NodeId| self.is_missing(now, options, **node);
         let found: Vec<_> = nodes.iter().filter(is_missing).copied().collect();
         if found != missing || nodes.len() - found.len() >= *least {
             self.fail(format!(
@@ -26,10 +26,15 @@ impl Watch {
         self.faults.requirement_stops += u64::from(*on_loss == LossAction::Stop);
     }
 
+    /// Returns whether a node is missing. One that the operator has excluded is not.
+    fn is_missing(&self, now: Timestamp, options: &Options, node: NodeId) -> bool {
+        self.lives.is_missing(now, options, node) && !self.operator.excluded_now.contains(&node)
+    }
+
     /// Checks that enough nodes are there.
     pub(crate) fn see_met(&mut self, now: Timestamp, options: &Options, requirement: usize) {
         let Requirement { nodes, least, .. } = &options.requirements[requirement];
-        let there = nodes.iter().filter(|node| !self.lives.is_missing(now, options, **node)).count();
+        let there = nodes.iter().filter(|node| !self.is_missing(now, options, **node)).count();
         if there < *least {
             self.fail(format!(
                 "requirement {requirement} is met at {now} with {there} nodes, and needs {least}"

@@ -182,6 +182,11 @@ impl Cluster {
                 ManagerEvent::SourceIncluded { .. } => watch.operator.included += 1,
                 ManagerEvent::NodeExcluded { node, excluded, from } => {
                     watch.operator.excluded_nodes += u64::from(excluded);
+                    if excluded {
+                        watch.operator.excluded_now.insert(node);
+                    } else {
+                        watch.operator.excluded_now.remove(&node);
+                    }
                     watch.built_sources.see_node_excluded(node, excluded, from);
                 }
                 ManagerEvent::StartDeclined { .. }

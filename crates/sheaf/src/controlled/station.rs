@@ -2,22 +2,23 @@
 
 use super::line::Line;
 use crate::console::message::Message;
+use crate::excluding::Excludables;
 use crate::page::Audience;
 use crate::relay::Feed;
 use crate::signals::Steering;
 use anyhow::Context as _;
-use sheaf_control::{Order, Report, RunState, Runner, Steer};
+use sheaf_control::{Exclusions, Order, Report, RunState, Runner, Steer};
 use sheaf_monitor::{RunDescription, RunVerdict};
 use sheaf_node::RunControls;
 use sheaf_store::run::EndRecord;
 use sheaf_telemetry::{Hub, Snapshot, catalog, log_as};
 use sheaf_wire::SourceId;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Interval between two looks at what is new.
@@ -41,6 +42,7 @@ pub(super) struct Told {
     description: Option<RunDescription>,
     pub(super) run: Option<u32>,
     no_pause: Option<String>,
+    no_recover: Option<String>,
     waits_for: Option<String>,
     /// The newest last, with the number of each.
     messages: VecDeque<(u64, Message)>,
@@ -60,6 +62,8 @@ pub(super) struct Station {
     told: Mutex<Told>,
     runner: Mutex<Runner>,
     controls: Arc<RunControls>,
+    /// Sources and nodes of the configuration, once it is known.
+    excludables: OnceLock<Excludables>,
     steers: Sender<Steer>,
     /// Number of the controller that has called last. Those before are not served any more.
     caller: AtomicU64,
@@ -75,7 +79,7 @@ impl Station {
         listener: UnixListener,
         steering: Steering,
         is_held: bool,
-        excluded: BTreeSet<u32>,
+        exclusions: Exclusions,
     ) -> anyhow::Result<Arc<Self>> {
         let (steers, orders) = channel();
         let controls = Arc::new(RunControls::default());
@@ -83,14 +87,16 @@ impl Station {
         let station = Arc::new(Self {
             hub: Hub::default(),
             told: Mutex::default(),
-            runner: Mutex::new(Runner::new(is_held, excluded)),
+            runner: Mutex::new(Runner::new(is_held, exclusions)),
             controls: controls.clone(),
+            excludables: OnceLock::new(),
             steers,
             caller: AtomicU64::new(0),
             ends: AtomicBool::new(false),
             writers: AtomicU64::new(0),
         });
-        thread("steering", move || steer(&orders, &steering, &controls))?;
+        let steered = station.clone();
+        thread("steering", move || steer(&orders, &steering, &steered))?;
         let listening = station.clone();
         thread("controllers", move || {
             for stream in listener.incoming().flatten() {
@@ -106,8 +112,16 @@ impl Station {
         &self.controls
     }
 
-    pub(super) fn note_no_pause(&self, why: Option<String>) {
-        self.told().no_pause = why;
+    /// Takes note of the configuration: its sources and nodes, why the run cannot be paused, and why its nodes cannot be started again.
+    pub(super) fn note_configuration(
+        &self,
+        excludables: Excludables,
+        no_pause: Option<String>,
+        no_recover: Option<String>,
+    ) {
+        let mut told = self.told();
+        (told.no_pause, told.no_recover) = (no_pause, no_recover);
+        let _ = self.excludables.set(excludables);
     }
 
     pub(super) fn told_of_end(&self) -> Told {
@@ -169,13 +183,29 @@ impl Station {
         let mut runner = self.runner.lock().unwrap_or_else(PoisonError::into_inner);
         runner.handle_order(order);
         while let Some(steer) = runner.poll_steer() {
+            if let Steer::Recover(node) = &steer {
+                // At once: a report says that it was done when it is not due any more.
+                let node = self.excludables.get().and_then(|excludables| excludables.find_node(node));
+                node.into_iter().for_each(|node| self.controls.recovery.ask(node));
+            }
             // The thread that steers lives as long as the process.
             let _ = self.steers.send(steer);
         }
     }
 
+    /// Returns those of the nodes to be started again that were.
+    fn recovered(&self, asked: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+        let find = |node: &str| self.excludables.get()?.find_node(node);
+        let is_due = |node: &str| find(node).is_some_and(|node| self.controls.recovery.is_due(node));
+        let done = asked.iter().filter(|(node, _)| !is_due(node));
+        done.map(|(node, order)| (node.clone(), *order)).collect()
+    }
+
     fn report(&self, snapshot: &Snapshot) -> Report {
-        let order = self.runner.lock().unwrap_or_else(PoisonError::into_inner).followed();
+        let (order, recovered) = {
+            let runner = self.runner.lock().unwrap_or_else(PoisonError::into_inner);
+            (runner.followed(), self.recovered(runner.asked_to_recover()))
+        };
         let told = self.told();
         let state = match (phase(snapshot), &told.verdict) {
             (_, Some(_)) => RunState::Stopping,
@@ -187,7 +217,9 @@ impl Station {
             run: told.run,
             waits_for: told.waits_for.clone(),
             no_pause: told.no_pause.clone(),
-            excluded: excluded(snapshot),
+            exclusions: excluded(snapshot),
+            no_recover: told.no_recover.clone(),
+            recovered,
         }
     }
 }
@@ -248,20 +280,32 @@ fn phase(snapshot: &Snapshot) -> RunState {
     }
 }
 
-/// Returns the sources that readout units exclude.
-fn excluded(snapshot: &Snapshot) -> BTreeSet<u32> {
-    let readouts = snapshot.nodes.values().filter(|node| !node.is_gone);
-    let excluded = readouts.flat_map(|node| node.marked(&catalog::SOURCE_EXCLUDED, "source"));
-    excluded.filter_map(|source| source.parse().ok()).collect()
+/// Returns the sources that readout units exclude, and the nodes that the event manager excludes.
+fn excluded(snapshot: &Snapshot) -> Exclusions {
+    let here = || snapshot.nodes.values().filter(|node| !node.is_gone);
+    let sources = here().flat_map(|node| node.marked(&catalog::SOURCE_EXCLUDED, "source"));
+    let nodes = here().flat_map(|node| node.marked(&catalog::NODE_EXCLUDED, "peer"));
+    Exclusions {
+        sources: sources.filter_map(|source| source.parse().ok()).collect(),
+        nodes: nodes.map(str::to_owned).collect(),
+    }
 }
 
 /// Passes on what the run is told.
-fn steer(orders: &Receiver<Steer>, steering: &Steering, controls: &RunControls) {
+fn steer(orders: &Receiver<Steer>, steering: &Steering, station: &Station) {
+    let controls = &station.controls;
     for steer in orders {
         match steer {
             Steer::Hold(held) => controls.hold.store(held, Ordering::Relaxed),
             Steer::Pause(paused) => controls.pause.store(paused, Ordering::Relaxed),
-            Steer::Exclude(sources) => controls.excluded.set(sources.into_iter().map(SourceId).collect()),
+            Steer::Exclude(Exclusions { sources, nodes }) => {
+                let excludables = station.excludables.wait();
+                controls.excluded.set(sheaf_node::Exclusions {
+                    sources: sources.into_iter().map(SourceId).collect(),
+                    nodes: nodes.iter().filter_map(|node| excludables.find_node(node)).collect(),
+                });
+            }
+            Steer::Recover(_) => {}
             Steer::Stop => {
                 // A second request before the first was noted would be the same.
                 while steering.stop().load(Ordering::Relaxed) {

@@ -96,12 +96,25 @@ impl Client {
         self.ask(&Method::PUT, path, Some(body))
     }
 
-    /// Every request has the same effect once and several times: commands have names.
+    /// As [`Client::put`]. Returns nothing if there is nothing of that name.
+    pub(crate) fn put_if_there(&self, path: &str, body: &Value) -> anyhow::Result<Option<Value>> {
+        match self.repeat(&Method::PUT, path, Some(body))? {
+            (404, _) => Ok(None),
+            (status, text) => self.understand(status, &text).map(Some),
+        }
+    }
+
     fn ask(&self, method: &Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
+        let (status, text) = self.repeat(method, path, body)?;
+        self.understand(status, &text)
+    }
+
+    /// Every request has the same effect once and several times: commands have names.
+    fn repeat(&self, method: &Method, path: &str, body: Option<&Value>) -> anyhow::Result<(u16, String)> {
         let until = Instant::now() + PATIENCE;
         loop {
             match self.ask_once(method, path, body) {
-                Ok((status, text)) => return self.understand(status, &text),
+                Ok(answer) => return Ok(answer),
                 Err(error) if is_distrusted(&error) => {
                     bail!(
                         "the certificate of {} is not trusted: {error}; name it, or that of its authority, with --certificate",

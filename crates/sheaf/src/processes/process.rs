@@ -15,6 +15,8 @@ pub(super) struct Process {
     /// Its last signs of life after the end of the event manager, and when they were seen to change.
     pub(super) heard: (Life, Instant),
     pub(super) is_killed: bool,
+    /// Whether an operator wants it to be started again.
+    pub(super) is_recovered: bool,
     /// Whether its early end was reported.
     pub(super) is_reported: bool,
     /// Kept to start the process again with the same address.

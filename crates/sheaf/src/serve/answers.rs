@@ -2,17 +2,21 @@
 
 use super::desk::Desk;
 use super::journal::Entry;
+use crate::excluding::Excludables;
 use crate::records::comments::{self, Comment, Quality};
 use crate::records::{find_number, note_addition};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Error, Number, Value, json};
 use sheaf_control::request::RunSettings;
-use sheaf_control::{Command, Operator, Refusal, RefusalCode, Request, Role, SilenceRequest};
+use sheaf_control::{
+    Command, Excludable, Operator, Refusal, RefusalCode, Request, Role, SilenceRequest,
+};
 use sheaf_monitor::alarms::CODES;
 use sheaf_monitor::control::{Answer, Asked, Call};
+use sheaf_node::Exclusions;
 use sheaf_telemetry::log_as;
-use sheaf_wire::{Nanos, SourceId};
+use sheaf_wire::{Nanos, NodeId, SourceId};
 use std::str::FromStr as _;
 
 /// Most entries of the journal in an answer.
@@ -121,6 +125,11 @@ pub(super) fn parse_revision(tag: &str) -> Result<u64, Answer> {
     })
 }
 
+fn no_node(name: &str) -> Answer {
+    let text = format!("there is no node `{name}`");
+    Answer::error(404, "not_found", &text, "give the name of a readout unit or builder unit")
+}
+
 /// Returns the role that a request needs.
 fn role_for(call: &Call) -> Role {
     match call {
@@ -136,6 +145,8 @@ fn role_for(call: &Call) -> Role {
         | Call::Operate(_)
         | Call::DirectSequence(_)
         | Call::Include(..)
+        | Call::IncludeNode(..)
+        | Call::Recover(_)
         | Call::Lock(_)
         | Call::Unlock
         | Call::Seen(_)
@@ -185,6 +196,10 @@ impl Desk {
         let done = match call {
             Call::Operate(body) => self.operate(&operator, &body, revision.as_deref()),
             Call::Include(source, body) => self.include(&operator, (&source, &body), revision.as_deref()),
+            Call::IncludeNode(node, body) => {
+                self.include_node(&operator, (&node, &body), revision.as_deref())
+            }
+            Call::Recover(node) => self.recover(&operator, &node, revision.as_deref()),
             Call::BeginSequence(body) => self.begin_sequence(&operator, &body, revision.as_deref()),
             Call::DirectSequence(body) => self.direct_sequence(&operator, &body, revision.as_deref()),
             Call::Lock(body) => self.lock(&operator, &body),
@@ -257,6 +272,28 @@ impl Desk {
         Ok(Answer { status: if again { 200 } else { 202 }, ..answer })
     }
 
+    /// Returns the sources and nodes of the configuration as the next run would read it.
+    fn excludables(&mut self) -> Result<Excludables, Answer> {
+        let excludables = self.launcher.excludables().map_err(|problem| {
+            Answer::error(503, "configuration", &crate::describe(&problem), "repair the configuration")
+        })?;
+        self.names = excludables.names().clone();
+        Ok(excludables)
+    }
+
+    /// Checks that runs are possible without something more than what is excluded.
+    fn check_exclusion(&self, excludables: &Excludables, more: &Exclusions) -> Result<(), Answer> {
+        let view = self.controller.view();
+        let sources = view.sources.iter().filter(|it| !it.included).map(|it| SourceId(it.source));
+        let nodes = view.nodes.iter().filter(|it| !it.included).filter_map(|it| excludables.find_node(&it.node));
+        let all = Exclusions {
+            sources: sources.chain(more.sources.iter().copied()).collect(),
+            nodes: nodes.chain(more.nodes.iter().copied()).collect(),
+        };
+        let check = excludables.check(&all);
+        check.map_err(|problem| Answer::error(409, "state", &problem.text, problem.remedy))
+    }
+
     /// Excludes a source, or includes it again. It is one of the configuration as the next run would read it.
     fn include(
         &mut self,
@@ -266,10 +303,8 @@ impl Desk {
     ) -> Result<Answer, Answer> {
         let revision = revision.map(parse_revision).transpose()?;
         let IncludedOf { included } = parse(body)?;
-        let sources = self.launcher.sources().map_err(|problem| {
-            Answer::error(503, "configuration", &crate::describe(&problem), "repair the configuration")
-        })?;
-        let known = sources.find(text).or_else(|| {
+        let excludables = self.excludables()?;
+        let known = excludables.find(text).or_else(|| {
             // One that is excluded can be included, also if the configuration has it no more.
             let number = text.parse().ok()?;
             let is_listed = self.controller.view().sources.iter().any(|source| source.source == number);
@@ -279,19 +314,67 @@ impl Desk {
             let text = format!("there is no source `{text}`");
             Answer::error(404, "not_found", &text, "give a number or a name of the configuration")
         })?;
-        self.names = sources.names().clone();
         if !included {
-            let excluded = self.controller.view().sources;
-            let excluded = excluded.iter().filter(|source| !source.included).map(|it| SourceId(it.source));
-            let check = sources.check(&excluded.chain([source]).collect());
-            check.map_err(|problem| Answer::error(409, "state", &problem.text, problem.remedy))?;
+            self.check_exclusion(&excludables, &Exclusions { sources: [source].into(), ..Exclusions::default() })?;
         }
         let verb = if included { "include" } else { "exclude" };
-        let action = format!("{verb} source {}", sources.names().show(source));
+        let action = format!("{verb} source {}", excludables.names().show(source));
         self.change(operator, &action, |desk| {
             let now = desk.now();
-            desk.controller.handle_source(now, operator, (source.0, included), revision)?;
+            let what = Excludable::Source(source.0);
+            desk.controller.handle_exclusion(now, operator, (what, included), revision)?;
             Ok(json!({ "source": source.0, "sources": desk.status()["sources"] }))
+        })
+    }
+
+    /// Excludes a node, or includes it again. It is one of the configuration as the next run would read it.
+    fn include_node(
+        &mut self,
+        operator: &Operator,
+        (name, body): (&str, &[u8]),
+        revision: Option<&str>,
+    ) -> Result<Answer, Answer> {
+        let revision = revision.map(parse_revision).transpose()?;
+        let IncludedOf { included } = parse(body)?;
+        let excludables = self.excludables()?;
+        match excludables.find_node(name) {
+            Some(node) if !included => {
+                self.check_exclusion(&excludables, &Exclusions { nodes: [node].into(), ..Exclusions::default() })?;
+            }
+            Some(_) => {}
+            // One that is excluded can be included, also if the configuration has it no more.
+            None if included && self.controller.view().nodes.iter().any(|node| node.node == name) => {}
+            None => return Err(no_node(name)),
+        }
+        let action = format!("{} {name}", if included { "include" } else { "exclude" });
+        self.change(operator, &action, |desk| {
+            let now = desk.now();
+            let what = Excludable::Node(name.to_owned());
+            desk.controller.handle_exclusion(now, operator, (what, included), revision)?;
+            Ok(json!({ "nodes": desk.status()["nodes"] }))
+        })
+    }
+
+    /// Has a node of the run started again.
+    fn recover(
+        &mut self,
+        operator: &Operator,
+        name: &str,
+        revision: Option<&str>,
+    ) -> Result<Answer, Answer> {
+        let revision = revision.map(parse_revision).transpose()?;
+        match self.excludables()?.find_node(name) {
+            None => return Err(no_node(name)),
+            Some(NodeId::MANAGER) => {
+                let text = format!("{name} keeps the books of the run: the run ends with it");
+                return Err(Answer::error(409, "state", &text, "stop or reset the run, and start another"));
+            }
+            Some(_) => {}
+        }
+        self.change(operator, &format!("recover {name}"), |desk| {
+            let now = desk.now();
+            desk.controller.handle_recover(now, operator, name, revision)?;
+            Ok(json!({ "nodes": desk.status()["nodes"] }))
         })
     }
 

@@ -285,8 +285,8 @@ impl Desk {
 
     fn carry_out(&mut self, effect: Effect) {
         match effect {
-            Effect::Launch { launch, held, excluded, settings, by } => {
-                if let Err(error) = self.launcher.start(launch, held, &excluded, (&settings, &by)) {
+            Effect::Launch { launch, held, exclusions, settings, by } => {
+                if let Err(error) = self.launcher.start(launch, held, &exclusions, (&settings, &by)) {
                     let how = crate::describe(&error);
                     let departure = Departure { ended: None, how, look: "nothing has begun".to_owned() };
                     let now = self.now();

@@ -5,18 +5,18 @@ use crate::arguments::{ControlledArguments, RunArguments};
 use crate::console;
 use crate::control_directory::ControlDirectory;
 use crate::controlled::{LaunchDirectory, Line};
-use crate::excluding::Sources;
+use crate::excluding::Excludables;
 use crate::hooks::{Hooks, OwedHooks};
 use crate::page::Page;
 use crate::relay::Relayed;
 use anyhow::Context as _;
 use log::Level;
 use sheaf_config::{Config, ConfigErrors, LogFormat, RunTable, Setting, SourceKind};
+use sheaf_control::Exclusions;
 use sheaf_control::link::Launch;
 use sheaf_control::request::{RunSettings, SequenceRow};
 use sheaf_telemetry::log_as;
 use std::collections::BTreeMap;
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::net::UnixStream;
@@ -54,7 +54,7 @@ impl Launcher {
         &self,
         launch: Launch,
         held: bool,
-        excluded: &BTreeSet<u32>,
+        exclusions: &Exclusions,
         (settings, by): (&RunSettings, &str),
     ) -> anyhow::Result<()> {
         self.directory.remove_old_launches(launch);
@@ -76,8 +76,11 @@ impl Launcher {
         if held {
             command.arg("--held");
         }
-        for source in excluded {
+        for source in &exclusions.sources {
             command.arg(format!("--exclude={source}"));
+        }
+        for node in &exclusions.nodes {
+            command.arg(format!("--exclude={node}"));
         }
         if let Some(events) = settings.events {
             command.arg("--events").arg(events.to_string());
@@ -109,9 +112,9 @@ impl Launcher {
         })
     }
 
-    /// Returns the sources of that configuration.
-    pub(super) fn sources(&self) -> anyhow::Result<Sources> {
-        Sources::of(&self.read_config()?)
+    /// Returns the sources and nodes of that configuration.
+    pub(super) fn excludables(&self) -> anyhow::Result<Excludables> {
+        Excludables::of(&self.read_config()?)
     }
 
     /// Checks that each row of a table makes a run that ends, on top of the configuration as the next run would read it.

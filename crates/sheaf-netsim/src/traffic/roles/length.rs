@@ -5,7 +5,7 @@ use sheaf_wire::message::layout::{
     AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, DeliveredBytes,
     DeliveryBytes, DestinationBytes, DisagreementBytes, EventRangeBytes, EventWindowBytes, ExclusionBytes,
     FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes, KeptBytes, MissingBytes, PartRequestBytes,
-    ReadoutStatusBytes, ReceiptBytes, ReceivedBytes, RecordBytes, RecordedBytes, ReleaseBytes, RenumberBytes,
+    ReadoutExclusionBytes, ReadoutStatusBytes, ReceiptBytes, ReceivedBytes, RecordBytes, RecordedBytes, ReleaseBytes, RenumberBytes,
     RenumberedBytes, RequestBytes, ShapeBytes, SourceBytes, SuperFragmentBytes, SuperFragmentsBytes,
 };
 use sheaf_wire::message::{Body, Delivery, SuperFragments};
@@ -46,6 +46,7 @@ fn body_bytes(body: &Body<Descriptor>) -> usize {
         Body::Renumber(_) => size_of::<RenumberBytes>(),
         Body::Renumbered(_) => size_of::<RenumberedBytes>(),
         Body::Exclude(_) | Body::Excluded(_) => size_of::<ExclusionBytes>(),
+        Body::ExcludeReadout(_) => size_of::<ReadoutExclusionBytes>(),
         Body::Record(record) => size_of::<RecordBytes>() + record.name.len() + record.content.len(),
         Body::Recorded(_) => size_of::<RecordedBytes>(),
         Body::Fence(_) => size_of::<FenceBytes>(),

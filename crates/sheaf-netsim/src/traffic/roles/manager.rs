@@ -81,6 +81,7 @@ impl Roles {
                 | ManagerEvent::GivenUp { .. }
                 | ManagerEvent::BuilderLost { .. }
                 | ManagerEvent::ReadoutRestarted { .. }
+                | ManagerEvent::NodeExcluded { .. }
                 | ManagerEvent::OutputRestarted { .. }
                 | ManagerEvent::ShiftFound(_)
                 | ManagerEvent::ShiftRepaired(_)
