@@ -131,6 +131,18 @@ export class MockControl {
       });
       return give(200, { sources: this.control.sources });
     }
+    const node = /^nodes\/([^/]+)\/(included|recover)$/.exec(path);
+    if (node !== null) {
+      const [, name, what] = node;
+      if (control.lock !== null && control.lock.by !== me.name) return refuse(423, "locked", `${control.lock.by} has the lock`, "ask");
+      if (what === "included" && !body.included && name === "bu1") return refuse(409, "state", "no builder unit would be left", "stop the run instead");
+      this.change((now) => {
+        now.nodes = now.nodes.filter((known) => known.node !== name);
+        const included = what === "recover" || body.included;
+        if (what === "recover" || !included) now.nodes.push({ node: name, included, excluded: !included, recovering: what === "recover" });
+      });
+      return give(200, { nodes: this.control.nodes });
+    }
     const run = /^runs\/(\d+)\/comments$/.exec(path)?.[1];
     if (run !== undefined) {
       const record = this.records.find((known) => known.run === Number(run));

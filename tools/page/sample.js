@@ -208,6 +208,7 @@ export function sampleControl(state = "running") {
     lock: null,
     faults: [],
     sources: [],
+    nodes: [],
     sequence: null,
     commands: sampleCommands(state),
   };

@@ -60,6 +60,9 @@ pub enum Effect {
     },
 }
 
+/// Number of requests to start nodes again that are remembered.
+const RECOVERIES: usize = 100;
+
 /// Something for the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -107,6 +110,8 @@ pub struct Controller {
     last_run: Option<LastRun>,
     /// What is to be excluded.
     exclusions: Exclusions,
+    /// Names of the latest requests to start nodes again, the newest last.
+    recoveries: VecDeque<String>,
     /// The sequence that is in progress, or ended last.
     sequence: Option<Sequence>,
     /// Number of sequences so far.
@@ -164,6 +169,7 @@ impl Controller {
             launches,
             last_run,
             exclusions: saved.exclusions,
+            recoveries: saved.recoveries.into(),
             sequence: saved.sequence.filter(|sequence| sequence.is_consistent(launch)),
             sequences: saved.sequences,
             past_sequences: saved.past_sequences.into(),
@@ -197,6 +203,7 @@ impl Controller {
             next_fault: self.next_fault,
             last_run: self.last_run.clone(),
             exclusions: self.exclusions.clone(),
+            recoveries: self.recoveries.iter().cloned().collect(),
             sequence: self.sequence.clone(),
             sequences: self.sequences,
             past_sequences: self.past_sequences.iter().cloned().collect(),
@@ -271,7 +278,8 @@ impl Controller {
         Ok(())
     }
 
-    /// Has a node of the run started again, whether it lives or not. Asked for again before that was done, it is done once.
+    /// Has a node of the run started again, whether it lives or not. `name` is that of the request: the same name again is the same request, and
+    /// has no second effect.
     ///
     /// # Errors
     /// If there is no run, it is ending or its nodes cannot be started again, somebody else has the lock, or the state is not the one that the
@@ -280,9 +288,13 @@ impl Controller {
         &mut self,
         now: Timestamp,
         operator: &Operator,
-        node: &str,
+        (node, name): (&str, &str),
         revision: Option<u64>,
     ) -> Result<(), Refusal> {
+        commands::check_name(name)?;
+        if self.recoveries.iter().any(|known| known == name) {
+            return Ok(());
+        }
         lock::check(self.lock.as_ref(), now, operator)?;
         self.check_revision(revision)?;
         let refuse = |text: String, remedy: &str| Err(Refusal::new(RefusalCode::State, text, remedy));
@@ -293,7 +305,14 @@ impl Controller {
             return refuse(format!("{} is ending", run.name()), "wait until it has ended");
         }
         if let Some(why) = &run.report().no_recover {
-            return refuse(format!("nodes of {} cannot be started again: {why}", run.name()), "stop the run, and start another");
+            return refuse(
+                format!("nodes of {} cannot be started again: {why}", run.name()),
+                "stop the run, and start another",
+            );
+        }
+        self.recoveries.push_back(name.to_owned());
+        if self.recoveries.len() > RECOVERIES {
+            self.recoveries.pop_front();
         }
         if !run.recovering().contains(node) {
             let (launch, order) = (run.launch(), run.recover(node.to_owned()));

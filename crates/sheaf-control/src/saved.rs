@@ -35,6 +35,9 @@ pub struct Saved {
     /// What is excluded from the run, and from those that follow.
     #[serde(flatten)]
     pub exclusions: Exclusions,
+    /// Names of the latest requests to start nodes again, the newest last.
+    #[serde(default)]
+    pub recoveries: Vec<String>,
     /// The sequence that is in progress, or ended last.
     #[serde(default)]
     pub sequence: Option<Sequence>,

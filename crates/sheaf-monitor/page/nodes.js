@@ -101,12 +101,14 @@ export function nodesPanel(page, state) {
   const filter = (/** @type {InputEvent} */ event) => {
     page.navigation.set({ nodes: /** @type {HTMLInputElement} */ (event.target).value });
   };
+  const said = page.operator.said.get("nodes");
   return [
+    said && html`<p class="bad" role="status">${said.text}${said.remedy && `; ${said.remedy}`}</p>`,
     html`<p class="controls"><label>Filter <input type="search" id="node-filter" value=${page.view.nodes} onInput=${filter} placeholder="name or role" /></label>
       <span class="shown">${nodes.length === state.nodes.length ? counted(nodes.length, "node") : `${nodes.length} of ${counted(state.nodes.length, "node")}`}</span></p>`,
     html`<div class="scroll"><table class="nodes">
       <thead><tr>${COLUMNS.map((column) => heading(page, column))}</tr></thead>
-      <tbody>${nodes.flatMap((node) => [row(page, state, node, blamed), ...(page.view.node === node.name ? [details(page, node)] : [])])}</tbody>
+      <tbody>${nodes.flatMap((node) => [row(page, state, node, blamed), ...(page.view.node === node.name ? [details(page, state, node)] : [])])}</tbody>
     </table></div>`,
   ];
 }
@@ -139,11 +141,33 @@ function row(page, state, node, blamed) {
   </tr>`;
 }
 
-/** @param {Page} page @param {Node} node */
-function details(page, node) {
+/** Buttons that exclude a node, include it or start it again. @param {Page} page @param {State} state @param {Node} node */
+function changes(page, state, node) {
+  const { operator } = page;
+  if (!state.control || node.role === "manager") return null;
+  const why = operator.obstacle(state);
+  const path = `nodes/${encodeURIComponent(node.name)}`;
+  const button = (/** @type {string} */ what, /** @type {string} */ title, /** @type {() => import("./operator.js").Change} */ change) => {
+    const press = () => {
+      if (why !== null) operator.explain(why);
+      else void operator.change("nodes", change());
+    };
+    return html`<button type="button" data-change=${`${what} ${node.name}`} onClick=${press} aria-disabled=${why !== null} title=${why ?? title}>${what}</button>`;
+  };
+  const isExcluded = state.control.nodes.some((known) => known.node === node.name && !known.included);
+  const effect = node.role === "readout" ? "events are complete without its sources" : "it gets no further events";
+  return html`<p class="controls">
+    ${node.role !== "output" && button(isExcluded ? "Include" : "Exclude", isExcluded ? "" : effect, () => ({ path: `${path}/included`, method: "PUT", body: { included: isExcluded } }))}
+    ${state.control.run !== null && button("Start again", "its process is killed if it lives", () => ({ path: `${path}/recover`, method: "POST", body: { request: crypto.randomUUID() } }))}
+  </p>`;
+}
+
+/** @param {Page} page @param {State} state @param {Node} node */
+function details(page, state, node) {
   const { figures, problem } = page.figures.about(node.name);
   const fills = Object.entries(node.fill);
   return html`<tr key=${`${node.name} details`} class="details"><td colspan=${COLUMNS.length}>
+    ${changes(page, state, node)}
     <dl class="figures">
       ${fills.map(([name, fill]) => html`<div key=${`fill ${name}`}><dt>${name}</dt><dd>${quantity(fill.value, fill.unit)} of ${quantity(fill.limit, fill.unit)}</dd></div>`)}
       ${(figures ?? []).map((figure) => html`<div key=${figure.name} title=${figure.text}><dt>${figure.name}</dt><dd data-figure=${figure.name}>${value(figure.value)}</dd><dd class="text">${figure.text}</dd></div>`)}

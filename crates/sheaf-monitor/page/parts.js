@@ -71,6 +71,10 @@ export function isDown(state, node) {
  * @param {Node} node
  */
 export function condition(page, state, node) {
+  const order = state.control?.nodes.find((known) => known.node === node.name);
+  if (order?.recovering) return { text: "starting again", kind: "" };
+  if (order?.excluded && order.included) return { text: "to be included", kind: "" };
+  if (order && !order.included) return { text: order.excluded || isBefore(state) ? "excluded" : "to be excluded", kind: "" };
   if (node.age_ms === null) return { text: isBefore(state) ? "not yet" : "not seen", kind: "" };
   if (isDown(state, node)) return { text: "✖ down", kind: "bad" };
   if (!node.up) return { text: "ended", kind: "" };

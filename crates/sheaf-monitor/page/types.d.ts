@@ -190,6 +190,17 @@ export interface Column {
   panel: string;
 }
 
+/** A node that is not simply included, or is being started again. */
+export interface NodeControl {
+  node: string;
+  /** Whether it is to be included. */
+  included: boolean;
+  /** Whether the run excludes it now. */
+  excluded: boolean;
+  /** Whether it is being started again. */
+  recovering: boolean;
+}
+
 /** A source that is not simply included. */
 export interface SourceControl {
   source: number;
@@ -254,6 +265,7 @@ export interface Control {
   lock: { by: string; until_ms: number } | null;
   faults: Fault[];
   sources: SourceControl[];
+  nodes: NodeControl[];
   sequence: Sequence | null;
   commands: Command[];
 }

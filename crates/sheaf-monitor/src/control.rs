@@ -30,8 +30,8 @@ pub enum Call {
     Include(String, Bytes),
     /// Excluding a node, given by name, or including it again, as JSON.
     IncludeNode(String, Bytes),
-    /// Starting a node again, given by name.
-    Recover(String),
+    /// Starting a node again, given by name, as JSON.
+    Recover(String, Bytes),
     /// Taking or renewing the lock, as JSON.
     Lock(Bytes),
     /// Giving the lock back.

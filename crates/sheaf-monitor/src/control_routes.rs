@@ -117,8 +117,13 @@ async fn include_node(
     answer(&server, &headers, Call::IncludeNode(node, body)).await
 }
 
-async fn recover(State(server): State<Server>, Path(node): Path<String>, headers: HeaderMap) -> Response {
-    answer(&server, &headers, Call::Recover(node)).await
+async fn recover(
+    State(server): State<Server>,
+    Path(node): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    answer(&server, &headers, Call::Recover(node, body)).await
 }
 
 async fn lock(State(server): State<Server>, headers: HeaderMap, body: Bytes) -> Response {

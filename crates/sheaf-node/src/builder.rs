@@ -332,7 +332,8 @@ impl BuilderNode {
             if is_required {
                 *self.missing.entry((missing.source, missing.reason)).or_default() += 1;
             }
-            if let Some(trace) = &mut self.trace {
+            // An event that lacks what an operator has excluded is not remarkable.
+            if let Some(trace) = self.trace.as_mut().filter(|_| missing.reason != MissingReason::Excluded) {
                 trace.lacks(event, missing, is_required);
             }
         }

@@ -47,9 +47,13 @@ pub struct Course {
 
 fn log_node_excluded(node: NodeId, excluded: bool, from: EventId) {
     let what = match (node.role, excluded) {
-        (Role::Builder, true) => format!("{node} is excluded: it gets no further events, and completes those that it has"),
+        (Role::Builder, true) => {
+            format!("{node} is excluded: it gets no further events, and completes those that it has")
+        }
         (Role::Builder, false) => format!("{node} is included again, and gets events"),
-        (_, true) => format!("{node} is excluded from event {from} on: events are complete without its sources"),
+        (_, true) => {
+            format!("{node} is excluded from event {from} on: events are complete without its sources")
+        }
         (_, false) => format!("{node} is included again from event {from} on"),
     };
     match excluded {
@@ -250,7 +254,9 @@ impl ManagerNode {
                         "source {source} is included again from event {first} on"
                     );
                 }
-                ManagerEvent::NodeExcluded { node, excluded, from } => log_node_excluded(node, excluded, from),
+                ManagerEvent::NodeExcluded { node, excluded, from } => {
+                    log_node_excluded(node, excluded, from)
+                }
                 ManagerEvent::Reported { node, books } => {
                     self.report.nodes.insert(node, *books);
                 }

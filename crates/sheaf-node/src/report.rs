@@ -82,6 +82,8 @@ pub struct RunReport {
     pub shifts: Vec<Shift>,
     /// Ranges of events in which an operator has excluded sources.
     pub exclusions: Vec<ExclusionRecord>,
+    /// Nodes that an operator has excluded, and that never were there.
+    pub left_out: Vec<NodeId>,
     /// Account of the link to the trigger supervisor, where one gives the triggers.
     pub trigger_link: Option<LinkReport>,
 }
@@ -130,6 +132,7 @@ impl Default for RunReport {
             outbox: OutboxStats::default(),
             shifts: Vec::new(),
             exclusions: Vec::new(),
+            left_out: Vec::new(),
             trigger_link: None,
         }
     }
@@ -196,6 +199,7 @@ impl RunReport {
         self.stored_fragments = role.stored().fragments;
         self.shifts = role.shifts().to_vec();
         self.exclusions = role.exclusions().to_vec();
+        self.left_out = role.excluded_nodes().filter(|node| role.is_left_out(*node)).collect();
         self.outbox = outbox;
     }
 
@@ -271,7 +275,10 @@ impl RunReport {
         let expected = if self.started_at.is_some() { readouts } else { 0 };
         let missing: Vec<_> = (0..expected)
             .map(NodeId::readout)
-            .filter(|node| !self.nodes.contains_key(node) && !self.absent.contains(node))
+            .filter(|node| {
+                let is_there = !self.absent.contains(node) && !self.left_out.contains(node);
+                is_there && !self.nodes.contains_key(node)
+            })
             .map(|node| node.to_string())
             .collect();
         if !missing.is_empty() {

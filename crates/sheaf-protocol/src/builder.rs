@@ -496,7 +496,8 @@ impl<P: Payload> BuilderUnit<P> {
             self.take_early(now, assignments);
         } else {
             let Self { asks, absent, .. } = self;
-            let is_excluded = |readout: u16| ranges.iter().all(|range| absent.exclude_all(readout, to_ids(range)));
+            let is_excluded =
+                |readout: u16| ranges.iter().all(|range| absent.exclude_all(readout, to_ids(range)));
             asks.ask_all(&ranges, expected_size(assignments), is_excluded);
             if some_absent {
                 self.build_without_absent(now, assignments);

@@ -132,7 +132,7 @@ pub(crate) struct RunArguments {
     /// Configuration file (TOML) [default: an emulated detector for ten seconds].
     pub(crate) config: Option<PathBuf>,
     /// Exclude a source, by number or name, or a readout unit or builder unit: events are complete without it. May be repeated.
-    #[arg(long, value_name = "SOURCE")]
+    #[arg(long, value_name = "SOURCE|NODE")]
     pub(crate) exclude: Vec<String>,
     /// Number of readout units [default: 4].
     #[arg(long, value_name = "N")]

@@ -86,7 +86,8 @@ impl Excludables {
         }
         let is_excluded = |source: &SourceId| {
             let readout = self.readout_of.get(source);
-            exclusions.sources.contains(source) || readout.is_some_and(|readout| exclusions.nodes.contains(readout))
+            exclusions.sources.contains(source)
+                || readout.is_some_and(|readout| exclusions.nodes.contains(readout))
         };
         if let Some(source) = self.makes_triggers.filter(is_excluded) {
             return refuse(

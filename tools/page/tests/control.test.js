@@ -566,6 +566,27 @@ scenario("a source in trouble is excluded with its button, and included again", 
   assert.match(await row(17).getAttribute("title"), /^bob has the lock/);
 }, BROKEN);
 
+scenario("a node is excluded, included and started again with its buttons", async (mock, show) => {
+  const operator = mock.control();
+  const page = await signedIn(show);
+  const state = () => page.locator('tr[data-node="ru1"] td:nth-child(3)').textContent();
+  await page.click('tr[data-node="ru1"] button');
+  await page.click('[data-change="Exclude ru1"]');
+  await until(page, () => document.querySelector('[data-change="Include ru1"]') !== null);
+  assert.equal(await state(), "excluded");
+  assert.deepEqual(operator.received.at(-1).body, { included: false });
+  await page.click('[data-change="Include ru1"]');
+  await until(page, () => document.querySelector('[data-change="Exclude ru1"]') !== null);
+  await page.click('[data-change="Start again ru1"]');
+  await until(page, () => /starting again/.test(document.querySelector('tr[data-node="ru1"]').textContent));
+  assert.match(operator.received.at(-1).body.request, /^[0-9a-f-]{36}$/, "a request has a name, so that it has one effect");
+  await page.click('tr[data-node="bu1"] button');
+  await page.click('[data-change="Exclude bu1"]');
+  await until(page, () => /no builder unit would be left; stop the run/.test(document.querySelector("#panel-nodes").textContent));
+  await page.click('tr[data-node="evm"] button');
+  await until(page, () => document.querySelector("[data-change]") === null);
+}, BROKEN);
+
 scenario("a sequence is shown, and is paused, resumed, skipped and stopped", async (mock, show) => {
   const operator = mock.control();
   operator.change((now) => { now.sequence = sampleSequence(); });

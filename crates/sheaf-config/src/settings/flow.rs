@@ -46,8 +46,9 @@ section! {
         slots: u32 = 512, "slots", whole(1, 1 << 20);
         /// Maximum payload of events under construction in one builder unit.
         memory: ByteCount = ByteCount(256 * MIB), "memory_bytes", bytes(MIB, TIB);
-        /// Time after which a builder unit stops waiting for the fragments of an event, from its assignment. Then the
-        /// event ends incomplete. Not used with the policy `wait`.
+        /// Interval, from the assignment of an event, at which a builder unit looks whether the readout units that it waits for are alive. An event
+        /// without those that are given up ends incomplete. Not used with the policy `wait`. Also the time for which events in flight wait for
+        /// a readout unit that an operator has excluded.
         event_timeout: Nanos = Nanos::from_secs(5), "event_timeout_ms", milliseconds(SHORTEST, HOUR);
         /// Time after which a builder unit repeats a request that a readout unit has not answered. The time doubles
         /// with each repetition, up to sixteen times its value.

@@ -429,9 +429,14 @@ impl World {
             let node = format!("bu{}", self.rng.below(2));
             // Also if the controller dies before it answers.
             self.to_recover += 1;
-            let answer = self.call(|controller| controller.handle_recover(at, &operator, &node, None));
-            if let Some(Ok(())) = answer {
-                self.reached.note("recovered");
+            let name = format!("recover {}", self.now);
+            // The answer was lost, or the button was pressed twice.
+            for _ in 0..=self.rng.below(3) {
+                let answer =
+                    self.call(|controller| controller.handle_recover(at, &operator, (&node, &name), None));
+                if let Some(Ok(())) = answer {
+                    self.reached.note("recovered");
+                }
             }
         }
         if self.rng.one_in(10) {

@@ -34,6 +34,9 @@ fn last(operation: Operation, text: &str) -> Operation {
 fn control() -> Vec<Operation> {
     let operation = object(&[("operation", reference("Operation"), "The operation")]);
     let example = json!({ "operation": examples::operation() });
+    let nodes = object(&[("nodes", list(&reference("NodeControl")), "The nodes")]);
+    let excluded_node =
+        json!({ "nodes": [{ "node": "ru1", "included": false, "excluded": false, "recovering": false }] });
     let begin = json!({ "command": "start", "request": "3f0c", "events": 1000, "comment": "cosmics" });
     vec![
         Operation::get("/api/v1/control", ("control", "control"), "Returns the state of run control, as it is now")
@@ -75,6 +78,35 @@ fn control() -> Vec<Operation> {
             ]),
             &json!({ "source": 17, "sources": [{ "source": 17, "name": "ecal", "included": false, "excluded": false }] }),
         )
+        .changes()
+        .errors(&[404, 409, 412, 423]),
+        Operation::new(
+            "put",
+            "/api/v1/nodes/{node}/included",
+            ("control", "include_node"),
+            "Excludes a readout unit or builder unit from the run and from those that follow, or includes it again",
+        )
+        .note(
+            "Events are complete without the sources of a readout unit that is excluded, whether it lives or not. A builder unit that is excluded \
+             gets no further events.",
+        )
+        .part("node", &text(), json!("ru1"))
+        .takes("IncludeNode", true, &[("exclude", json!({ "included": false }))])
+        .gives(200, "The nodes that are not simply included.", &nodes, &excluded_node)
+        .changes()
+        .errors(&[404, 409, 412, 423]),
+        Operation::new(
+            "post",
+            "/api/v1/nodes/{node}/recover",
+            ("control", "recover_node"),
+            "Starts a node of the run again that hangs or was lost",
+        )
+        .note(
+            "The process of a node that lives is killed. The same name `request` again is the same request, which has one effect.",
+        )
+        .part("node", &text(), json!("ru1"))
+        .takes("RecoverNode", true, &[("recover", json!({ "request": "77c1" }))])
+        .gives(200, "The nodes that are not simply included, or are being started again.", &nodes, &excluded_node)
         .changes()
         .errors(&[404, 409, 412, 423]),
         Operation::get("/api/v1/operations/{id}", ("control", "operation"), "Returns what becomes of a command")

@@ -77,6 +77,12 @@ fn control() -> Schemas {
             "Whether the run excludes it now: one that is to be included is excluded until its next fragment",
         ),
     ]);
+    let node = object(&[
+        ("node", text(), "Name of the node"),
+        ("included", flag(), "Whether it is to be included"),
+        ("excluded", flag(), "Whether the run excludes it now"),
+        ("recovering", flag(), "Whether it is being started again"),
+    ]);
     vec![
         ("Error", error),
         ("Person", person),
@@ -85,6 +91,7 @@ fn control() -> Schemas {
         ("LastRun", last_run),
         ("JournalEntry", entry),
         ("SourceControl", source),
+        ("NodeControl", node),
         ("Operation", operation()),
         ("Control", object(&state_of_control())),
     ]
@@ -133,6 +140,11 @@ fn state_of_control() -> Vec<Member> {
             list(&reference("SourceControl")),
             "Sources that are not simply included, in ascending order",
         ),
+        (
+            "nodes",
+            list(&reference("NodeControl")),
+            "Nodes that are not simply included, or are being started again, by name",
+        ),
         ("sequence", nullable(&reference("Sequence")), "The sequence that is in progress, or ended last"),
         ("silences", list(&reference("Silence")), "Silences of alarms, the oldest first"),
         ("alarms_seen_ms", time(), "Alarms that had ended by then have been seen"),
@@ -157,7 +169,7 @@ fn bodies() -> Schemas {
         request.clone(),
         ("now?", flag(), "Drop the events in flight"),
     ]);
-    let other = exact(&[("command", one_of(&["pause", "resume", "reset"]), "The command"), request]);
+    let other = exact(&[("command", one_of(&["pause", "resume", "reset"]), "The command"), request.clone()]);
     let lock = exact(&[("force?", flag(), "Take it from somebody else; only an admin can")]);
     let quality = one_of(&["good", "bad", "unknown"]);
     let remark = json!({ "type": "string", "pattern": "\\S" });
@@ -174,6 +186,8 @@ fn bodies() -> Schemas {
         ("Stop", stop),
         ("OtherCommand", other),
         ("IncludeSource", exact(&[("included", flag(), "Whether the source is to be included")])),
+        ("IncludeNode", exact(&[("included", flag(), "Whether the node is to be included")])),
+        ("RecoverNode", exact(&[request])),
         ("TakeLock", lock),
         ("NewComment", comment),
     ]

@@ -3,7 +3,7 @@
 use super::{Sample, Tracing};
 use sheaf_telemetry::stamps::{Remark, RemarkKind, Stage, StampLabels, Stamper};
 use sheaf_wire::message::{Body, EventRange, Message, Release, SuperFragments};
-use sheaf_wire::{EventId, Fragment, Timestamp};
+use sheaf_wire::{EventId, Fragment, MissingReason, Timestamp};
 
 /// Stamps of a readout unit: fragments that arrive, requests, answers, releases.
 #[derive(Debug)]
@@ -102,13 +102,14 @@ impl ReadoutTrace {
         }
     }
 
-    /// Makes remarks about the sources that are missing in an answer.
+    /// Makes remarks about the sources that are missing in an answer. An event that lacks what an operator has excluded is not remarkable.
     #[cold]
     fn remark_missing<P>(&mut self, answer: &SuperFragments<P>) {
         let mut missing = answer.missing.iter();
         for entry in &answer.entries {
             for event in entry.events() {
-                for missing in missing.by_ref().take(usize::from(entry.missing)) {
+                let lacking = missing.by_ref().take(usize::from(entry.missing));
+                for missing in lacking.filter(|missing| missing.reason != MissingReason::Excluded) {
                     self.stamper.remark(Remark {
                         code: missing.reason.code(),
                         source: missing.source.0,

@@ -170,9 +170,15 @@ mod tests {
         assert!(!absent.is_excluded(0, EventId(5)));
         assert!(absent.concern(one(1)), "the last exclusion may end the waits of older events");
         absent.exclude(NOW, order(false, 23), std::iter::empty());
-        assert_eq!([4, 5, 8, 9, 22, 23].map(|event| absent.concern(one(event))), [false, true, true, false, true, false]);
+        assert_eq!(
+            [4, 5, 8, 9, 22, 23].map(|event| absent.concern(one(event))),
+            [false, true, true, false, true, false]
+        );
         let range = |first: u64, count| EventIdRange::new(EventId(first), count);
-        assert_eq!([range(5, 4), range(5, 5), range(8, 13)].map(|it| absent.exclude_all(1, it)), [true, false, false]);
+        assert_eq!(
+            [range(5, 4), range(5, 5), range(8, 13)].map(|it| absent.exclude_all(1, it)),
+            [true, false, false]
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Waits for the answers of readout units.
 
-use super::assembly::{Assemblies, AssemblyKey};
 use super::BuilderConfig;
+use super::assembly::{Assemblies, AssemblyKey};
 use crate::event_range::EventIdRange;
 use crate::machine::{Deadline, EventDeadlines, Why};
 use sheaf_wire::message::EventRange;

@@ -190,7 +190,9 @@ impl Builders {
     /// Returns whether one of the `wanted` builders may be assigned events and has credit for another one.
     pub(super) fn some_have_credit(&self, wanted: impl Fn(NodeId) -> bool) -> bool {
         self.iter().any(|(node, state)| {
-            self.takes_events(state) && state.credit.offer(self.mean_event, state.outstanding).is_some() && wanted(node)
+            self.takes_events(state)
+                && state.credit.offer(self.mean_event, state.outstanding).is_some()
+                && wanted(node)
         })
     }
 

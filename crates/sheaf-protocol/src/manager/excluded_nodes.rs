@@ -68,7 +68,8 @@ impl ExcludedNodes {
 
     /// Returns the orders that a builder unit needs which has joined.
     pub(super) fn orders(&self) -> Vec<ReadoutExclusion> {
-        let all = self.ranges.iter().flat_map(|(readout, ranges)| ranges.iter().map(|range| (*readout, *range)));
+        let all =
+            self.ranges.iter().flat_map(|(readout, ranges)| ranges.iter().map(|range| (*readout, *range)));
         let orders = all.flat_map(|(readout, (first, end))| {
             let begin = ReadoutExclusion { readout, excluded: true, event: first };
             let end = end.map(|event| ReadoutExclusion { readout, excluded: false, event });

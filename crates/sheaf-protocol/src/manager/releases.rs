@@ -355,7 +355,15 @@ mod tests {
         let stored = |first, count| release(first, count, Outcome::Stored, None);
         assert_eq!(
             split(1, 11, Outcome::Stored),
-            [stored(1, 2), dropped(3, 2), dropped(5, 1), stored(6, 3), dropped(9, 1), stored(10, 1), dropped(11, 1)]
+            [
+                stored(1, 2),
+                dropped(3, 2),
+                dropped(5, 1),
+                stored(6, 3),
+                dropped(9, 1),
+                stored(10, 1),
+                dropped(11, 1)
+            ]
         );
         let counts = split(1, 11, Outcome::Dropped);
         assert!(counts.iter().all(|part| part.outcome == Outcome::Dropped && part.reason.is_none()));

@@ -53,9 +53,8 @@ impl<P: Clone> EventManager<P> {
         }
         let Self { steering, peers, flow, readouts, excluded_nodes, config, .. } = self;
         let is_excluded = |node| excluded_nodes.has(node);
-        let is_alive = |node: NodeId| {
-            !peers.is_silent(node, now, config.patience.absence) || is_excluded(node)
-        };
+        let is_alive =
+            |node: NodeId| !peers.is_silent(node, now, config.patience.absence) || is_excluded(node);
         let is_whole = || {
             flow.builders().iter().all(|(node, state)| (state.lives() && is_alive(node)) || is_excluded(node))
                 && readouts.are_present(is_excluded)

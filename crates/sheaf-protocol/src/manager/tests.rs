@@ -3,6 +3,7 @@
 mod deaths;
 mod desertion;
 mod draining;
+mod excluding;
 mod live_time;
 mod pausing;
 mod requirements;

@@ -245,7 +245,9 @@ impl<P: Payload> OutputUnit<P> {
 
     fn handle_manager(&mut self, body: Body<P>) {
         match body {
-            Body::Command(Command::Start | Command::Join { .. }) => self.events.push_back(OutputEvent::Started),
+            Body::Command(Command::Start | Command::Join { .. }) => {
+                self.events.push_back(OutputEvent::Started)
+            }
             Body::Command(Command::Close) => {
                 if !std::mem::replace(&mut self.closed, true) {
                     self.manager.push(Body::Report(self.books().to_counts()));

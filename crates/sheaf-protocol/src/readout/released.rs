@@ -21,7 +21,12 @@ pub(super) struct Released {
 
 impl Released {
     pub(super) fn new() -> Self {
-        Self { all: EventSet::new(RANGES), highest: None, passed_by: EventSet::new(RANGES), excluded: EventSet::new(RANGES) }
+        Self {
+            all: EventSet::new(RANGES),
+            highest: None,
+            passed_by: EventSet::new(RANGES),
+            excluded: EventSet::new(RANGES),
+        }
     }
 
     pub(super) fn contains(&self, event: EventId) -> bool {

@@ -27,7 +27,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
@@ -47,6 +47,7 @@ __all__ = [
     "LastRun",
     "Lock",
     "NoControllerError",
+    "NodeState",
     "Operation",
     "Person",
     "Row",
@@ -167,6 +168,19 @@ class Source(_Record):
 
 
 @dataclass(frozen=True)
+class NodeState(_Record):
+    """A node that is to be excluded, that the run excludes, or that is being started again."""
+
+    node: str
+    #: Whether it is to be included.
+    included: bool
+    #: Whether the run excludes it now.
+    excluded: bool
+    #: Whether it is being started again.
+    recovering: bool
+
+
+@dataclass(frozen=True)
 class Fault(_Record):
     """What is wrong with the system. It stays until somebody has seen it."""
 
@@ -272,6 +286,8 @@ class Status(_Record):
     faults: tuple[Fault, ...]
     #: Sources that are not simply included, in ascending order.
     sources: tuple[Source, ...]
+    #: Nodes that are not simply included, or are being started again, by name.
+    nodes: tuple[NodeState, ...]
     #: The sequence that is in progress, or ended last.
     sequence: Sequence | None
     #: Silences of alarms, the oldest first.
@@ -381,6 +397,7 @@ class Controller:
             lock=_optional(LockState, value["lock"]),
             faults=tuple(_make(Fault, fault) for fault in value["faults"]),
             sources=tuple(_make(Source, source) for source in value["sources"]),
+            nodes=tuple(_make(NodeState, node) for node in value["nodes"]),
             sequence=_optional(Sequence, value.get("sequence")),
             silences=tuple(_make(Silence, silence) for silence in value["silences"]),
             commands=tuple(_make(Command, command) for command in value["commands"]),
@@ -487,6 +504,47 @@ class Controller:
                 raise TimeoutError(f"the run does not follow within {wait_s} s; the command for source {source} stays in force")
             time.sleep(_PAUSE_S)
         return sources
+
+    def exclude_node(self, node: str, *, wait_s: float = 30.0) -> tuple[NodeState, ...]:
+        """Excludes a readout unit or builder unit from the run and from those that follow: events are complete without the sources of a readout
+        unit, and a builder unit gets no further events.
+
+        Returns when the run does so, or when there is no run, with the nodes that are not simply included. With `wait_s=0` it returns at once.
+
+        Raises `TimeoutError` if the run takes longer than `wait_s`; the command stays in force."""
+        return self._include_node(node, False, wait_s)
+
+    def include_node(self, node: str, *, wait_s: float = 30.0) -> tuple[NodeState, ...]:
+        """Includes a node again. Returns, and raises, as `exclude_node` does."""
+        return self._include_node(node, True, wait_s)
+
+    def recover(self, node: str, *, wait_s: float = 30.0) -> tuple[NodeState, ...]:
+        """Starts a node again that hangs or was lost, in the same run. The process of one that lives is killed.
+
+        Returns, and raises, as `exclude_node` does."""
+        part = urllib.parse.quote(node, safe="")
+        answer = self._ask("POST", f"/api/v1/nodes/{part}/recover", {"request": secrets.token_hex(16)})
+        return self._wait_for_node(answer, node, lambda it: it is None or not it.recovering, wait_s)
+
+    def _include_node(self, node: str, included: bool, wait_s: float) -> tuple[NodeState, ...]:
+        part = urllib.parse.quote(node, safe="")
+        answer = self._ask("PUT", f"/api/v1/nodes/{part}/included", {"included": included})
+        return self._wait_for_node(answer, node, lambda it: (it is not None and it.excluded) != included, wait_s)
+
+    def _wait_for_node(
+        self, answer: Mapping[str, Any], node: str, is_done: Callable[[NodeState | None], bool], wait_s: float
+    ) -> tuple[NodeState, ...]:
+        nodes = tuple(_make(NodeState, value) for value in answer["nodes"])
+        until = time.monotonic() + wait_s
+        while wait_s > 0 and not is_done(next((it for it in nodes if it.node == node), None)):
+            status = self.status()
+            nodes = status.nodes
+            if status.run is None:
+                break
+            if time.monotonic() > until:
+                raise TimeoutError(f"the run does not follow within {wait_s} s; the command for {node} stays in force")
+            time.sleep(_PAUSE_S)
+        return nodes
 
     def start_sequence(
         self,

@@ -326,3 +326,23 @@ proptest! {
         prop_assert!(0 < counted && counted <= refusals);
     }
 }
+
+/// A readout unit that joins a run in progress needs nothing of the events before.
+#[test]
+fn a_source_that_joins_late_begins_at_an_event_and_keeps_its_pace_from_there() {
+    let whole = drain(&mut source(&config()));
+    let mut late = source(&config());
+    late.skip_to(EventId(EVENTS - 20));
+    let from =
+        whole.iter().position(|fragment| fragment.event >= EventId(EVENTS - 20)).expect("it has a fragment");
+    let strip_time = |fragment: &Fragment<()>| (fragment.event, fragment.checksum);
+    let rest: Vec<_> = drain(&mut late).iter().map(strip_time).collect();
+    assert_eq!(rest, whole[from..].iter().map(strip_time).collect::<Vec<_>>());
+    let pace = Pace { schedule: Schedule::FixedRate { events_per_second: 10.0 }, ..Pace::default() };
+    let mut late = source(&EmulatorConfig { pace, ..config() });
+    late.skip_to(EventId(400));
+    assert!(
+        matches!(late.poll(Timestamp(1)), SourcePoll::Fragment(fragment) if fragment.event == EventId(400))
+    );
+    assert_eq!(late.poll(Timestamp(1)), SourcePoll::NotBefore(Timestamp(100_000_001)));
+}

@@ -233,6 +233,27 @@ proptest! {
     }
 
     #[test]
+    fn a_source_that_joins_late_plays_what_is_left(
+        recording in recordings(), passes in 1..4_u64, skipped in 0..200_u64,
+    ) {
+        let (_directory, set) = record(&recording);
+        let config = ReplayConfig { passes: Some(times(passes)), ..ReplayConfig::default() };
+        let (whole, _) = play(&set, 0, &config);
+        let mut late = set.source(SourceId(0), &config).unwrap();
+        late.skip_to(EventId(skipped));
+        let mut rest = Vec::new();
+        for _ in 0..MOST_POLLS {
+            match late.poll(START) {
+                SourcePoll::Fragment(fragment) => rest.push(fragment.event.0),
+                SourcePoll::Ended => break,
+                _ => {}
+            }
+        }
+        let expected: Vec<u64> = ids(&whole).into_iter().filter(|event| *event >= skipped).collect();
+        prop_assert_eq!(rest, expected);
+    }
+
+    #[test]
     fn a_damaged_payload_costs_its_record_in_each_pass_and_no_other(
         recording in recordings(), victim: prop::sample::Index, byte: prop::sample::Index,
     ) {

@@ -292,7 +292,8 @@ impl Blame<'_> {
                 options.policy == IncompletePolicy::Drop
                     && sources.any(|source| {
                         if options.is_on_request(source) {
-                            return self.explains_refusal(event, source, at);
+                            return self.explains_refusal(event, source, at)
+                                || options.was_excluded_for(self.readout_of(source), at);
                         }
                         let readout = self.readout_of(source);
                         self.explains_silence(event, source, at)

@@ -33,9 +33,8 @@ impl BuiltSources {
     }
 
     fn is_without(&self, readout: NodeId, event: EventId) -> bool {
-        let has = |(first, end): &(EventId, Option<EventId>)| {
-            *first <= event && end.is_none_or(|end| event < end)
-        };
+        let has =
+            |(first, end): &(EventId, Option<EventId>)| *first <= event && end.is_none_or(|end| event < end);
         self.without.get(&readout.index).is_some_and(|ranges| ranges.iter().any(has))
     }
 }
@@ -57,7 +56,8 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
                 continue;
             }
             let what = "is of a readout unit that is excluded, and is there or missing for another reason";
-            violations.push(violation!("source {source} {what} in event {event}: {reason:?}, {exclusions:?}"));
+            violations
+                .push(violation!("source {source} {what} in event {event}: {reason:?}, {exclusions:?}"));
             return;
         }
         // A unit that dies takes an answer along that has not arrived, and does not know of exclusions that had ended.

@@ -193,7 +193,8 @@ impl Cluster {
             let (id, is_first) = (node.host.node, node.host.session.0 == 1);
             let waits = node.feed.as_ref().is_some_and(|feed| !feed.was_complete);
             let has_part = !manager.machine.excluded_nodes().any(|node| node == id);
-            if waits && has_part && is_first && watch.lives.is_heard(post.now, NodeId::MANAGER, id, recently) {
+            if waits && has_part && is_first && watch.lives.is_heard(post.now, NodeId::MANAGER, id, recently)
+            {
                 watch.fail(format!("the run has started at {}, and {id} waits for its programs", post.now));
             }
             if node.feed.as_ref().is_some_and(|feed| feed.decline.is_known()) {

@@ -3,8 +3,8 @@
 use super::Swarm;
 use crate::dice::{Dice, Ratio};
 use crate::options::{
-    FarmOptions, Fault, FaultKind, FeedOptions, Options, Pause, RecoveryOptions, SlotOptions,
-    NodeExclusion, SourceExclusion, StepOptions, SupervisorFaults, SupervisorOptions, TriggerDatagramOptions,
+    FarmOptions, Fault, FaultKind, FeedOptions, NodeExclusion, Options, Pause, RecoveryOptions, SlotOptions,
+    SourceExclusion, StepOptions, SupervisorFaults, SupervisorOptions, TriggerDatagramOptions,
     TriggerOptions,
 };
 use sheaf_protocol::builder::IncompletePolicy;
@@ -363,7 +363,8 @@ impl Swarm {
         let nodes: Vec<_> = readouts.map(NodeId::readout).chain(builders.map(NodeId::builder)).collect();
         for _ in 0..dice.pick(&[0, 0, 0, 0, 0, 1, 2, 6]) {
             let node = dice.pick(&nodes);
-            let at = if dice.below(4) == 0 { Timestamp(0) } else { Timestamp(dice.below(self.busy_time().0)) };
+            let at =
+                if dice.below(4) == 0 { Timestamp(0) } else { Timestamp(dice.below(self.busy_time().0)) };
             let longest = dice.pick(&[100_000, 5_000_000, 100_000_000]);
             let lasts = Nanos(dice.below(longest));
             self.options.node_exclusions.push(NodeExclusion { node, at, lasts });

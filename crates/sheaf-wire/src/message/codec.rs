@@ -7,9 +7,9 @@ mod record;
 mod status;
 
 use super::layout::{
-    CommandBytes, ExclusionBytes, FenceBytes, FragmentBytes, HeaderBytes, Kind, MAGIC, MAX_HEAD_BYTES, ReadoutExclusionBytes,
-    PartRequestBytes, ReadoutStatusBytes, RecordedBytes, RenumberBytes, RenumberedBytes, RequestBytes,
-    ShapeBytes, SuperFragmentsBytes, VERSION,
+    CommandBytes, ExclusionBytes, FenceBytes, FragmentBytes, HeaderBytes, Kind, MAGIC, MAX_HEAD_BYTES,
+    PartRequestBytes, ReadoutExclusionBytes, ReadoutStatusBytes, RecordedBytes, RenumberBytes,
+    RenumberedBytes, RequestBytes, ShapeBytes, SuperFragmentsBytes, VERSION,
 };
 use super::{Body, Header, Message, PartRequest, Readiness, Request, SuperFragments, WindowRequest, Work};
 use crate::checksum::{crc32c, crc32c_append};

@@ -281,9 +281,10 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
             if is_order { Body::Exclude(exclusion) } else { Body::Excluded(exclusion) }
         },
     );
-    let readout_exclusion = (any::<u64>(), any::<u16>(), any::<bool>()).prop_map(|(event, readout, excluded)| {
-        Body::ExcludeReadout(ReadoutExclusion { readout, excluded, event: EventId(event) })
-    });
+    let readout_exclusion =
+        (any::<u64>(), any::<u16>(), any::<bool>()).prop_map(|(event, readout, excluded)| {
+            Body::ExcludeReadout(ReadoutExclusion { readout, excluded, event: EventId(event) })
+        });
     prop_oneof![
         exclusion,
         readout_exclusion,

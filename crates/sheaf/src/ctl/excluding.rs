@@ -6,6 +6,7 @@ use crate::print::{print, print_json};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::{Value, json};
+use sheaf_key::make_token;
 use sheaf_wire::Nanos;
 use std::time::{Duration, Instant};
 
@@ -74,7 +75,8 @@ impl Desk {
     pub(super) fn recover(&self, arguments: &RecoverArguments) -> anyhow::Result<Verdict> {
         let RecoverArguments { nodes, wait, timeout } = arguments;
         for node in nodes {
-            self.client.post(&format!("/api/v1/nodes/{}/recover", encode(node)), &json!({}))?;
+            let body = json!({ "request": make_token()? });
+            self.client.post(&format!("/api/v1/nodes/{}/recover", encode(node)), &body)?;
         }
         let mut control = self.control()?;
         if !wait.no_wait {
@@ -82,8 +84,9 @@ impl Desk {
                 let mut listed = control["nodes"].as_array().into_iter().flatten();
                 listed.any(|it| it["node"] == node && it["recovering"] == true)
             };
-            let waits =
-                |control: &Value| nodes.iter().map(String::as_str).filter(|node| is_due(control, node)).collect();
+            let waits = |control: &Value| {
+                nodes.iter().map(String::as_str).filter(|node| is_due(control, node)).collect()
+            };
             control = self.wait_for_parts(timeout.to_std(), waits, ("started again", ""))?;
         }
         self.show_parts(&control)

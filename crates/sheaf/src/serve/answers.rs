@@ -9,9 +9,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Error, Number, Value, json};
 use sheaf_control::request::RunSettings;
-use sheaf_control::{
-    Command, Excludable, Operator, Refusal, RefusalCode, Request, Role, SilenceRequest,
-};
+use sheaf_control::{Command, Excludable, Operator, Refusal, RefusalCode, Request, Role, SilenceRequest};
 use sheaf_monitor::alarms::CODES;
 use sheaf_monitor::control::{Answer, Asked, Call};
 use sheaf_node::Exclusions;
@@ -65,6 +63,12 @@ struct SilenceOf {
     #[serde(default, deserialize_with = "whole_number")]
     duration_ms: Option<u64>,
     why: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RecoverOf {
+    request: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -146,7 +150,7 @@ fn role_for(call: &Call) -> Role {
         | Call::DirectSequence(_)
         | Call::Include(..)
         | Call::IncludeNode(..)
-        | Call::Recover(_)
+        | Call::Recover(..)
         | Call::Lock(_)
         | Call::Unlock
         | Call::Seen(_)
@@ -199,7 +203,7 @@ impl Desk {
             Call::IncludeNode(node, body) => {
                 self.include_node(&operator, (&node, &body), revision.as_deref())
             }
-            Call::Recover(node) => self.recover(&operator, &node, revision.as_deref()),
+            Call::Recover(node, body) => self.recover(&operator, (&node, &body), revision.as_deref()),
             Call::BeginSequence(body) => self.begin_sequence(&operator, &body, revision.as_deref()),
             Call::DirectSequence(body) => self.direct_sequence(&operator, &body, revision.as_deref()),
             Call::Lock(body) => self.lock(&operator, &body),
@@ -285,7 +289,8 @@ impl Desk {
     fn check_exclusion(&self, excludables: &Excludables, more: &Exclusions) -> Result<(), Answer> {
         let view = self.controller.view();
         let sources = view.sources.iter().filter(|it| !it.included).map(|it| SourceId(it.source));
-        let nodes = view.nodes.iter().filter(|it| !it.included).filter_map(|it| excludables.find_node(&it.node));
+        let nodes =
+            view.nodes.iter().filter(|it| !it.included).filter_map(|it| excludables.find_node(&it.node));
         let all = Exclusions {
             sources: sources.chain(more.sources.iter().copied()).collect(),
             nodes: nodes.chain(more.nodes.iter().copied()).collect(),
@@ -315,7 +320,10 @@ impl Desk {
             Answer::error(404, "not_found", &text, "give a number or a name of the configuration")
         })?;
         if !included {
-            self.check_exclusion(&excludables, &Exclusions { sources: [source].into(), ..Exclusions::default() })?;
+            self.check_exclusion(
+                &excludables,
+                &Exclusions { sources: [source].into(), ..Exclusions::default() },
+            )?;
         }
         let verb = if included { "include" } else { "exclude" };
         let action = format!("{verb} source {}", excludables.names().show(source));
@@ -339,7 +347,10 @@ impl Desk {
         let excludables = self.excludables()?;
         match excludables.find_node(name) {
             Some(node) if !included => {
-                self.check_exclusion(&excludables, &Exclusions { nodes: [node].into(), ..Exclusions::default() })?;
+                self.check_exclusion(
+                    &excludables,
+                    &Exclusions { nodes: [node].into(), ..Exclusions::default() },
+                )?;
             }
             Some(_) => {}
             // One that is excluded can be included, also if the configuration has it no more.
@@ -359,10 +370,11 @@ impl Desk {
     fn recover(
         &mut self,
         operator: &Operator,
-        name: &str,
+        (name, body): (&str, &[u8]),
         revision: Option<&str>,
     ) -> Result<Answer, Answer> {
         let revision = revision.map(parse_revision).transpose()?;
+        let RecoverOf { request } = parse(body)?;
         match self.excludables()?.find_node(name) {
             None => return Err(no_node(name)),
             Some(NodeId::MANAGER) => {
@@ -373,7 +385,7 @@ impl Desk {
         }
         self.change(operator, &format!("recover {name}"), |desk| {
             let now = desk.now();
-            desk.controller.handle_recover(now, operator, name, revision)?;
+            desk.controller.handle_recover(now, operator, (name, &request), revision)?;
             Ok(json!({ "nodes": desk.status()["nodes"] }))
         })
     }

@@ -264,7 +264,7 @@ fn remedy(reason: DropReason, summary: &Summary) -> String {
             "find the source that lags (`sheaf verify` counts missing sources); raise `readout.merge_timeout_ms`".into()
         }),
         DropReason::NotBuilt => slow.unwrap_or_else(|| {
-            "check the readout unit, its host and its link; raise `manager.silence_timeout_ms`".into()
+            CHECK_READOUT.into()
         }),
         DropReason::TooLarge => "raise `readout.max_fragment_bytes`".into(),
         DropReason::UnknownSource => "list the source in `source` of its `[[node]]`".into(),
@@ -309,6 +309,9 @@ fn missing(sources: &BTreeMap<String, BTreeMap<String, u64>>) -> String {
     }
 }
 
+/// The remedy where a readout unit did not answer.
+const CHECK_READOUT: &str = "check the readout unit, its host and its link; `sheaf ctl recover` starts it again, and `sheaf ctl exclude` leaves it out";
+
 /// The remedy for the reason that is met most.
 fn remedy_of_missing(summary: &Summary) -> String {
     let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
@@ -351,7 +354,7 @@ fn remedy_of_missing(summary: &Summary) -> String {
         Some(MissingReason::Renumbered) => "find out why the source missed the trigger".into(),
         Some(MissingReason::FragmentRefused) => "raise `readout.max_fragment_bytes`".into(),
         Some(MissingReason::ReadoutSilent) => slow_filter(summary).unwrap_or_else(|| {
-            "check the readout unit, its host and its link; raise `manager.silence_timeout_ms`".into()
+            CHECK_READOUT.into()
         }),
         Some(MissingReason::ReadoutLost | MissingReason::ReadoutRestarted) => {
             "see the log of the readout unit for why it restarted".into()

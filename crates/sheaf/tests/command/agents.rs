@@ -258,6 +258,28 @@ fn the_builder_units_of_an_agent_that_is_started_again_join_the_run_again() {
     assert_eq!(stored(&summary), system.verify_all(&[&lost, &stays]));
 }
 
+#[test]
+fn the_readout_unit_of_an_agent_that_is_started_again_joins_the_run_again() {
+    let system = System::new();
+    let (mut lost, stays) = (system.agent("lost"), system.agent("stays"));
+    let (a, b) = (lost.address.clone(), &*stays.address);
+    system.configure(UNTIL_STOPPED, ["", "", &a, b, b]);
+    let mut running = system.start("");
+    running.wait_until_said("running: ");
+    lost.node("ru1");
+    lost.kill();
+    lost.begin();
+    lost.node("ru1");
+    running.wait_until_said("ru1 restarted");
+    let times = running.said().matches("running: ").count();
+    wait_until("events are built", || running.said().matches("running: ").count() > times + 1);
+    running.signal("INT");
+    let summary = running.end().json();
+    assert_eq!(summary["trouble"]["restarted_readouts"], 1, "{summary:#}");
+    assert_eq!(summary["ledger"]["balanced"], true, "{summary:#}");
+    assert_eq!(stored(&summary), system.verify_all(&[&lost, &stays]));
+}
+
 /// Passes connections on, and cuts all of them when it is asked to.
 struct Cable {
     address: String,

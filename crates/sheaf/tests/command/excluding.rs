@@ -46,8 +46,31 @@ fn a_run_is_complete_without_the_sources_that_it_excludes() {
 fn what_cannot_be_excluded_is_refused_before_the_run() {
     let scratch = ScratchDirectory::new();
     scratch.file("four.toml", CONFIGURATION);
-    scratch.sheaf("run four.toml --exclude hcal").exits(1).says(&["there is no source `hcal`"]);
+    scratch.sheaf("run four.toml --exclude hcal").exits(1).says(&["there is no source or node `hcal`"]);
     let all = "--exclude 0 --exclude 1 --exclude 2 --exclude 3";
     scratch.sheaf(&format!("run four.toml {all}")).exits(1).says(&["no source would be left"]);
     assert!(!scratch.join("runs").exists(), "nothing was begun");
+}
+
+#[test]
+fn a_run_begins_and_ends_without_nodes_that_it_excludes() {
+    let scratch = ScratchDirectory::new();
+    scratch.file("four.toml", CONFIGURATION);
+    for how in ["", "--processes --transport tcp"] {
+        let summary =
+            scratch.sheaf(&format!("run four.toml --exclude ru1 --exclude bu0 {how} --json")).exits(0);
+        let summary = summary.json();
+        assert_eq!((&summary["ledger"]["stored"], &summary["events_incomplete"]), (&json!(500), &json!(0)));
+        let run = summary["output"].as_str().expect("a directory");
+        let inspection = scratch.sheaf(&format!("inspect {run} --json")).exits(0).json();
+        // Readout unit 1 has sources 2 and 3.
+        assert_eq!(sources(&inspection), [(0, 500, 0), (1, 500, 0), (2, 0, 500), (3, 0, 500)]);
+        assert_books_match_files(&scratch, &summary);
+        scratch.sheaf(&format!("verify {run}")).exits(0);
+    }
+    scratch
+        .sheaf("run four.toml --exclude bu0 --exclude bu1")
+        .exits(1)
+        .says(&["no builder unit would be left"]);
+    scratch.sheaf("run four.toml --exclude evm").exits(1).says(&["evm is neither"]);
 }

@@ -67,6 +67,7 @@ mod rails;
 mod real_data;
 mod recorded_live;
 mod records;
+mod recovering;
 mod repeatable;
 mod requirements;
 mod run_records;

@@ -5,8 +5,9 @@ use sheaf_wire::message::layout::{
     AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, DeliveredBytes,
     DeliveryBytes, DestinationBytes, DisagreementBytes, EventRangeBytes, EventWindowBytes, ExclusionBytes,
     FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes, KeptBytes, MissingBytes, PartRequestBytes,
-    ReadoutExclusionBytes, ReadoutStatusBytes, ReceiptBytes, ReceivedBytes, RecordBytes, RecordedBytes, ReleaseBytes, RenumberBytes,
-    RenumberedBytes, RequestBytes, ShapeBytes, SourceBytes, SuperFragmentBytes, SuperFragmentsBytes,
+    ReadoutExclusionBytes, ReadoutStatusBytes, ReceiptBytes, ReceivedBytes, RecordBytes, RecordedBytes,
+    ReleaseBytes, RenumberBytes, RenumberedBytes, RequestBytes, ShapeBytes, SourceBytes, SuperFragmentBytes,
+    SuperFragmentsBytes,
 };
 use sheaf_wire::message::{Body, Delivery, SuperFragments};
 

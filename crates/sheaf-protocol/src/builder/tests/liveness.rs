@@ -122,3 +122,63 @@ fn one_whose_repeated_request_waits_for_credit_is_not_given_up() {
         built(&mut builder).unwrap().missing.iter().map(|missing| missing.source.0).collect();
     assert_eq!(missing, (0..8).collect::<Vec<_>>());
 }
+
+fn missing_reasons(event: &Event<Size>) -> Vec<(u32, MissingReason)> {
+    event.missing.iter().map(|missing| (missing.source.0, missing.reason)).collect()
+}
+
+/// One dead unit costs the time to notice it once, and not for each event.
+#[test]
+fn events_do_not_wait_for_a_unit_that_was_given_up_until_there_is_a_sign_of_it() {
+    let mut builder = builder(|config| config.event_timeout = Nanos(50 * TIMEOUT.0));
+    for readout in 0..2 {
+        builder.handle_link(START, NodeId::readout(readout), LinkStatus::Up);
+    }
+    assign(&mut builder, 5, 2, 1);
+    answer(&mut builder, 0, 5, &[0, 1], &[]);
+    answer(&mut builder, 0, 6, &[0, 1], &[]);
+    builder.handle_link(START, NodeId::readout(1), LinkStatus::Down);
+    live_until(&mut builder, Timestamp(2 * LATER.0), false);
+    let silent = [(2, MissingReason::ReadoutSilent), (3, MissingReason::ReadoutSilent)];
+    for event in [5, 6] {
+        let built = built(&mut builder).expect("its time to return is over");
+        assert_eq!((built.id.0, missing_reasons(&built)), (event, silent.to_vec()));
+    }
+    assign(&mut builder, 7, 1, 1);
+    answer(&mut builder, 0, 7, &[0, 1], &[]);
+    assert_eq!(built(&mut builder).map(|event| missing_reasons(&event)), Some(silent.to_vec()));
+    builder.handle_link(LATER, NodeId::readout(1), LinkStatus::Up);
+    assign(&mut builder, 8, 1, 1);
+    answer(&mut builder, 0, 8, &[0, 1], &[]);
+    assert_eq!(built(&mut builder), None, "it is back");
+    answer(&mut builder, 1, 8, &[2, 3], &[]);
+    assert!(!built(&mut builder).expect("both have answered").incomplete);
+}
+
+#[test]
+fn a_unit_that_waits_without_limit_gives_up_only_what_an_operator_excludes() {
+    let mut builder = builder(|config| config.incomplete = IncompletePolicy::Wait);
+    for readout in 0..2 {
+        builder.handle_link(START, NodeId::readout(readout), LinkStatus::Up);
+    }
+    assign(&mut builder, 5, 1, 1);
+    answer(&mut builder, 0, 5, &[0, 1], &[]);
+    builder.handle_link(START, NodeId::readout(1), LinkStatus::Down);
+    live_until(&mut builder, LONG, false);
+    assert_eq!(built(&mut builder), None);
+    let order = sheaf_wire::message::ReadoutExclusion { readout: 1, excluded: true, event: EventId(6) };
+    let manager = Identity { node: NodeId::MANAGER, run: RunNumber(1), session: SessionId(1) };
+    let assignment =
+        Assignment { event: EventId(6), time: LONG, trigger_type: TriggerType(0), attempt: 1, charged: 50 };
+    builder.handle_input(LONG, manager.plain(Body::ExcludeReadout(order)));
+    let _ = requests(&mut builder, LONG);
+    builder.handle_input(LONG, manager.plain(Body::Assign(vec![assignment])));
+    assert_eq!(asked(&mut builder, LONG), [(0, 6, 1)], "the excluded unit is not asked");
+    answer(&mut builder, 0, 6, &[0, 1], &[]);
+    let event = built(&mut builder).expect("nothing else is awaited");
+    let excluded = [(2, MissingReason::Excluded), (3, MissingReason::Excluded)];
+    assert_eq!((missing_reasons(&event), event.incomplete), (excluded.to_vec(), false));
+    builder.handle_timeout(Timestamp(LONG.0 + LATER.0));
+    let event = built(&mut builder).expect("an older event has waited long enough");
+    assert_eq!((event.id.0, event.incomplete), (5, true));
+}
