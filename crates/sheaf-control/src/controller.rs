@@ -39,7 +39,7 @@ pub enum Effect {
         launch: Launch,
         /// Whether the run is held.
         held: bool,
-        /// What it excludes.
+        /// Sources and nodes that it excludes.
         exclusions: Exclusions,
         /// Settings of the run.
         settings: RunSettings,
@@ -108,7 +108,7 @@ pub struct Controller {
     /// Number of processes launched so far.
     launches: u64,
     last_run: Option<LastRun>,
-    /// What is to be excluded.
+    /// Sources and nodes that are to be excluded.
     exclusions: Exclusions,
     /// Names of the latest requests to start nodes again, the newest last.
     recoveries: VecDeque<String>,

@@ -32,7 +32,7 @@ pub struct Saved {
     pub next_fault: u64,
     /// The run that ended last.
     pub last_run: Option<LastRun>,
-    /// What is excluded from the run, and from those that follow.
+    /// Sources and nodes that are excluded from the run, and from those that follow.
     #[serde(flatten)]
     pub exclusions: Exclusions,
     /// Names of the latest requests to start nodes again, the newest last.

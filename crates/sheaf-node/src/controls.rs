@@ -59,7 +59,7 @@ impl Recovery {
     }
 }
 
-/// What an operator has excluded from a run.
+/// Sources and nodes that an operator has excluded from a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exclusions {
     /// Sources.

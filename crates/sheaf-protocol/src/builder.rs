@@ -33,6 +33,7 @@ mod owing;
 mod pairs;
 mod parts;
 mod pull;
+mod ranges;
 mod returns;
 mod room;
 mod scope;
@@ -47,7 +48,6 @@ pub use scope::{More, PartDecision, ReadoutSources, Scope};
 pub use windows::{TriggerWindows, WindowExtent};
 
 use crate::channel::{Channel, Received};
-use crate::event_range::EventIdRange;
 use crate::ledger::{Counter, NodeBooks};
 use crate::liveness::{LinkStatus, Liveness};
 use crate::machine::{Deadline, Identity, Transmit, Why};
@@ -59,11 +59,11 @@ use driver::QueuedEvent;
 use early::Early;
 use owing::Owing;
 use parts::{Parts, name_unasked};
+pub(crate) use ranges::to_ranges;
+use ranges::{append, to_ids};
 use returns::Returns;
 use scope::Question;
-use sheaf_wire::message::{
-    Assignment, Body, Command, Count, Disagreement, EventRange, Message, Readiness, Work,
-};
+use sheaf_wire::message::{Assignment, Body, Command, Count, Disagreement, Message, Readiness, Work};
 use sheaf_wire::{
     ByteCount, DropReason, Event, EventId, NodeId, Outcome, Payload, Role, SourceId, Timestamp,
 };
@@ -590,28 +590,6 @@ fn index_u16(index: usize) -> u16 {
 /// Returns the expected size of the events.
 fn expected_size(assignments: &[Assignment]) -> u64 {
     assignments.first().map_or(0, |assignment| u64::from(assignment.charged))
-}
-
-/// Joins assignments with consecutive ids and equal attempts into ranges.
-pub(crate) fn to_ranges(assignments: &[Assignment]) -> Vec<EventRange> {
-    let mut ranges: Vec<EventRange> = Vec::new();
-    for assignment in assignments {
-        append(&mut ranges, EventRange::one(assignment.event, assignment.attempt));
-    }
-    ranges
-}
-
-/// Returns the ids of consecutive events.
-fn to_ids(range: &EventRange) -> EventIdRange {
-    EventIdRange::new(range.first, u64::from(range.count))
-}
-
-/// Appends a range, or extends the last one if the range continues it.
-#[inline]
-fn append(ranges: &mut Vec<EventRange>, next: EventRange) {
-    if !ranges.last_mut().is_some_and(|last| last.join(next)) {
-        ranges.push(next);
-    }
 }
 
 #[cfg(test)]

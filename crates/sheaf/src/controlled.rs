@@ -83,10 +83,13 @@ impl Controlled {
                 Some(why) => format!("{why}; {}", crate::describe(error)),
                 None => crate::describe(error),
             },
-            Ok(_) => verdict
-                .and_then(|verdict| headline(verdict.lines.iter().map(String::as_str)))
-                .unwrap_or("it was stopped before it took triggers")
-                .to_owned(),
+            Ok(_) => {
+                let headline = verdict
+                    .and_then(|verdict| headline(verdict.lines.iter().map(String::as_str)))
+                    .unwrap_or("it was stopped before it took triggers");
+                // A run that ends early says why, also if nothing is lost.
+                told.why.as_ref().map_or_else(|| headline.to_owned(), |why| format!("{why}; {headline}"))
+            }
         };
         let result = RunResult {
             run: told.run,

@@ -10,6 +10,7 @@ const U32_MAX: u64 = u32::MAX as u64;
 pub(super) fn all() -> Vec<Operation> {
     [
         control(),
+        parts_of_runs(),
         sequence(),
         lock(),
         alarms(),
@@ -31,33 +32,12 @@ fn last(operation: Operation, text: &str) -> Operation {
     operation.query("last", &within(0, U32_MAX), (text, json!(50)))
 }
 
-fn control() -> Vec<Operation> {
-    let operation = object(&[("operation", reference("Operation"), "The operation")]);
-    let example = json!({ "operation": examples::operation() });
+/// Returns the operations on parts of a run: what is excluded, and what is started again.
+fn parts_of_runs() -> Vec<Operation> {
     let nodes = object(&[("nodes", list(&reference("NodeControl")), "The nodes")]);
     let excluded_node =
         json!({ "nodes": [{ "node": "ru1", "included": false, "excluded": false, "recovering": false }] });
-    let begin = json!({ "command": "start", "request": "3f0c", "events": 1000, "comment": "cosmics" });
     vec![
-        Operation::get("/api/v1/control", ("control", "control"), "Returns the state of run control, as it is now")
-            .gives(200, "The state.", &reference("Control"), &examples::control())
-            .errors(&[400, 404, 503]),
-        Operation::new("post", "/api/v1/operations", ("control", "operate"), "Gives a command")
-            .note(
-                "A command has one effect: the same name `request` again is the same command, and the answer has its operation. \
-                 So a client that got no answer asks again.",
-            )
-            .parameter(
-                "header",
-                "If-Match",
-                &json!({ "type": "string", "pattern": "^\"?(0|[1-9][0-9]{0,14})\"?$" }),
-                ("Revision of the state that the client has seen, in quotes or without. The command is refused if the state has changed since.", json!("\"17\"")),
-            )
-            .takes("Command", true, &[("start", begin), ("stop", json!({ "command": "stop", "request": "9a11", "now": false }))])
-            .gives(202, "The command is accepted.", &operation, &example)
-            .gives(200, "The command was given before, under the same name.", &operation, &example)
-            .changes()
-            .errors(&[409, 412, 423]),
         Operation::new(
             "put",
             "/api/v1/sources/{source}/included",
@@ -109,6 +89,33 @@ fn control() -> Vec<Operation> {
         .gives(200, "The nodes that are not simply included, or are being started again.", &nodes, &excluded_node)
         .changes()
         .errors(&[404, 409, 412, 423]),
+    ]
+}
+
+fn control() -> Vec<Operation> {
+    let operation = object(&[("operation", reference("Operation"), "The operation")]);
+    let example = json!({ "operation": examples::operation() });
+    let begin = json!({ "command": "start", "request": "3f0c", "events": 1000, "comment": "cosmics" });
+    vec![
+        Operation::get("/api/v1/control", ("control", "control"), "Returns the state of run control, as it is now")
+            .gives(200, "The state.", &reference("Control"), &examples::control())
+            .errors(&[400, 404, 503]),
+        Operation::new("post", "/api/v1/operations", ("control", "operate"), "Gives a command")
+            .note(
+                "A command has one effect: the same name `request` again is the same command, and the answer has its operation. \
+                 So a client that got no answer asks again.",
+            )
+            .parameter(
+                "header",
+                "If-Match",
+                &json!({ "type": "string", "pattern": "^\"?(0|[1-9][0-9]{0,14})\"?$" }),
+                ("Revision of the state that the client has seen, in quotes or without. The command is refused if the state has changed since.", json!("\"17\"")),
+            )
+            .takes("Command", true, &[("start", begin), ("stop", json!({ "command": "stop", "request": "9a11", "now": false }))])
+            .gives(202, "The command is accepted.", &operation, &example)
+            .gives(200, "The command was given before, under the same name.", &operation, &example)
+            .changes()
+            .errors(&[409, 412, 423]),
         Operation::get("/api/v1/operations/{id}", ("control", "operation"), "Returns what becomes of a command")
             .part("id", &within(0, u64::MAX), json!(5))
             .query(

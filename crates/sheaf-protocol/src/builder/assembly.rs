@@ -5,6 +5,8 @@ mod waiting;
 
 pub(super) use key::AssemblyKey;
 
+mod visits;
+
 use super::answered::Answered;
 use super::scope::{Ask, Selection};
 use crate::event_range::EventIdRange;
@@ -451,32 +453,6 @@ impl<P: Payload> Assemblies<P> {
             self.by_age.pop_front();
         }
         None
-    }
-
-    /// Returns the events under construction. Visits all events.
-    pub(super) fn under_construction(&self) -> impl Iterator<Item = EventId> {
-        let here = self.assemblies.iter().filter(|assembly| assembly.stage == Stage::Building);
-        here.map(|assembly| assembly.event)
-    }
-
-    /// Returns the events under construction that wait for readout units, in ascending order. Visits all events.
-    pub(super) fn waiting(&self) -> Vec<AssemblyKey> {
-        let here = self.assemblies.iter().filter(|assembly| {
-            assembly.stage == Stage::Building && !assembly.at_driver && assembly.awaited > 0
-        });
-        let mut waiting: Vec<_> = here.filter_map(|assembly| self.find(assembly.event)).collect();
-        waiting.sort_unstable_by_key(|key| key.event);
-        waiting
-    }
-
-    /// Returns the youngest event under construction that is `wanted` and not at the driver. Visits all events.
-    pub(super) fn youngest(&self, wanted: impl Fn(&Assembly<P>) -> bool) -> Option<AssemblyKey> {
-        let here = self
-            .assemblies
-            .iter()
-            .filter(|assembly| assembly.stage == Stage::Building && !assembly.at_driver);
-        let youngest = here.filter(|assembly| wanted(assembly)).max_by_key(|assembly| assembly.event)?;
-        self.find(youngest.event)
     }
 
     /// Adds a free assembly and returns its index.

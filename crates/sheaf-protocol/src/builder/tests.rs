@@ -9,7 +9,7 @@ use super::*;
 use crate::channel::ChannelTimes;
 use crate::liveness::Patience;
 use sheaf_wire::Nanos;
-use sheaf_wire::message::{AbsentReadout, Request, SuperFragments};
+use sheaf_wire::message::{AbsentReadout, EventRange, Request, SuperFragments};
 use sheaf_wire::{
     Fragment, MissingReason, MissingSource, NumberMark, RunNumber, SessionId, SuperFragment, TriggerType,
 };
