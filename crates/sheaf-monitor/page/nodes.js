@@ -101,9 +101,7 @@ export function nodesPanel(page, state) {
   const filter = (/** @type {InputEvent} */ event) => {
     page.navigation.set({ nodes: /** @type {HTMLInputElement} */ (event.target).value });
   };
-  const said = page.operator.said.get("nodes");
   return [
-    said && html`<p class="bad" role="status">${said.text}${said.remedy && `; ${said.remedy}`}</p>`,
     html`<p class="controls"><label>Filter <input type="search" id="node-filter" value=${page.view.nodes} onInput=${filter} placeholder="name or role" /></label>
       <span class="shown">${nodes.length === state.nodes.length ? counted(nodes.length, "node") : `${nodes.length} of ${counted(state.nodes.length, "node")}`}</span></p>`,
     html`<div class="scroll"><table class="nodes">
@@ -145,12 +143,14 @@ function row(page, state, node, blamed) {
 function changes(page, state, node) {
   const { operator } = page;
   if (!state.control || node.role === "manager") return null;
-  const why = operator.obstacle(state);
+  const place = `node ${node.name}`;
+  const why = operator.obstacle(state) ?? (operator.busy.has(place) ? "a request is under way" : null);
+  const said = operator.said.get(place);
   const path = `nodes/${encodeURIComponent(node.name)}`;
   const button = (/** @type {string} */ what, /** @type {string} */ title, /** @type {() => import("./operator.js").Change} */ change) => {
     const press = () => {
       if (why !== null) operator.explain(why);
-      else void operator.change("nodes", change());
+      else void operator.change(place, change());
     };
     return html`<button type="button" data-change=${`${what} ${node.name}`} onClick=${press} aria-disabled=${why !== null} title=${why ?? title}>${what}</button>`;
   };
@@ -159,6 +159,7 @@ function changes(page, state, node) {
   return html`<p class="controls">
     ${node.role !== "output" && button(isExcluded ? "Include" : "Exclude", isExcluded ? "" : effect, () => ({ path: `${path}/included`, method: "PUT", body: { included: isExcluded } }))}
     ${state.control.run !== null && button("Start again", "its process is killed if it lives", () => ({ path: `${path}/recover`, method: "POST", body: { request: crypto.randomUUID() } }))}
+    ${said && html`<span class="bad" role="status">${said.text}${said.remedy && `; ${said.remedy}`}</span>`}
   </p>`;
 }
 

@@ -10,12 +10,8 @@ impl<P: Clone> EventManager<P> {
         // A node that sends anything new is alive, and its report may follow.
         self.phase.prolong_closing(now);
         match (from.role, body) {
-            (Role::Readout, Body::Announce(announcements)) => {
-                // What an excluded unit has delivered makes no events.
-                if !self.excluded_nodes.has(from) {
-                    self.handle_announcements(now, &announcements);
-                }
-            }
+            // Also of a unit that is excluded: it holds the fragments of these events until they end.
+            (Role::Readout, Body::Announce(announcements)) => self.handle_announcements(now, &announcements),
             (Role::Readout, Body::ReadoutStatus(status)) => {
                 if self.readouts.note_status(now, from.index, status) {
                     self.phase.prolong_draining(now);

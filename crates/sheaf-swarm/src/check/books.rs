@@ -82,7 +82,7 @@ fn announced(evidence: &Evidence<'_>, violations: &mut Vec<Violation>) {
     if faults.freezes + faults.stalls + faults.links + evidence.network.clogged > 0 {
         return;
     }
-    // Nobody hears what an excluded readout unit announces.
+    // The run ends without waiting for the sources of a readout unit that is excluded.
     if evidence.options.node_exclusions.iter().any(|exclusion| exclusion.node.role == Role::Readout) {
         return;
     }
