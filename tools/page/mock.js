@@ -140,7 +140,7 @@ export class Mock {
     else if (pathname === "/api/v1/map") this.giveMap(response, searchParams.get("quantity"));
     else if (pathname === "/api/v1/traces") this.json(response, this.traces);
     else if (pathname.startsWith("/api/v1/traces/")) this.trace(response, pathname.slice("/api/v1/traces/".length));
-    else if (pathname.startsWith("/api/v1/nodes/")) this.node(response, decodeURIComponent(pathname.slice("/api/v1/nodes/".length)));
+    else if (request.method === "GET" && pathname.startsWith("/api/v1/nodes/")) this.node(response, decodeURIComponent(pathname.slice("/api/v1/nodes/".length)));
     else if (pathname === "/api/v1/history") this.history(response, Number(searchParams.get("step")));
     else if (pathname === "/api/v1/live") this.poll(request, response, Number(searchParams.get("after")));
     else if (pathname.startsWith("/api/v1/") && this.operator !== null) void this.operator.answer(request, response, pathname.slice("/api/v1/".length), searchParams);
