@@ -2,7 +2,7 @@
 
 use crate::row::{RunRow, Table};
 use crate::session::{Session, Value};
-use crate::{DatabaseError, Url, schema};
+use crate::{Credentials, DatabaseError, Url, schema};
 use std::time::Duration;
 
 /// An open database, with the newest schema.
@@ -16,8 +16,8 @@ impl Database {
     ///
     /// # Errors
     /// It cannot be opened, this build has no code for it, or its schema is newer than this version.
-    pub fn open(url: &Url, password: Option<&str>, patience: Duration) -> Result<Self, DatabaseError> {
-        let mut session = connect(url, password, patience)?;
+    pub fn open(url: &Url, credentials: &Credentials, patience: Duration) -> Result<Self, DatabaseError> {
+        let mut session = connect(url, credentials, patience)?;
         let place = url.to_string();
         session.begin()?;
         schema::migrate(&mut *session, &place)?;
@@ -134,12 +134,16 @@ impl Database {
     }
 }
 
-fn connect(url: &Url, password: Option<&str>, patience: Duration) -> Result<Box<dyn Session>, DatabaseError> {
+fn connect(
+    url: &Url,
+    credentials: &Credentials,
+    patience: Duration,
+) -> Result<Box<dyn Session>, DatabaseError> {
     match url {
         #[cfg(feature = "sqlite")]
         Url::Sqlite(file) => Ok(Box::new(crate::sqlite::Sqlite::open(file, patience)?)),
         #[cfg(feature = "postgres")]
-        Url::Postgres(url) => Ok(Box::new(crate::postgresql::Postgresql::open(url, password, patience)?)),
+        Url::Postgres(url) => Ok(Box::new(crate::postgresql::Postgresql::open(url, credentials, patience)?)),
         #[cfg(not(feature = "sqlite"))]
         Url::Sqlite(_) => {
             let _ = patience;
@@ -147,7 +151,7 @@ fn connect(url: &Url, password: Option<&str>, patience: Duration) -> Result<Box<
         }
         #[cfg(not(feature = "postgres"))]
         Url::Postgres(_) => {
-            let _ = password;
+            let _ = credentials;
             Err(DatabaseError::NotBuilt { kind: "PostgreSQL", feature: "postgres" })
         }
     }

@@ -1,16 +1,10 @@
 //! The same over SQLite and PostgreSQL.
 
-#![cfg(all(feature = "sqlite", feature = "postgres"))]
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a helper that fails, fails its test; a test that is skipped says why"
-)]
+#![cfg(all(feature = "sqlite", feature = "postgres", feature = "testing"))]
+#![allow(clippy::unwrap_used, reason = "a helper that fails, fails its test")]
 
-mod common;
-
-use common::Server;
-use sheaf_database::{Database, DatabaseError, RunRow, Table, Url, Value};
+use sheaf_database::testing::Server;
+use sheaf_database::{Credentials, Database, DatabaseError, RunRow, Table, Url, Value};
 use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
@@ -19,7 +13,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn open(url: &Url) -> Database {
-    Database::open(url, None, PATIENCE).unwrap()
+    Database::open(url, &Credentials::default(), PATIENCE).unwrap()
 }
 
 /// Runs a test over both, each time with an empty database.
@@ -127,7 +121,7 @@ fn rebuilding_forgets_what_is_below_a_directory_and_nothing_else() {
 fn a_newer_schema_is_refused() {
     over_both(|url| {
         open(url).query("INSERT INTO schema_version (version) VALUES (99)", &[]).unwrap();
-        let error = Database::open(url, None, PATIENCE).err().unwrap();
+        let error = Database::open(url, &Credentials::default(), PATIENCE).err().unwrap();
         assert!(matches!(error, DatabaseError::NewerSchema { found: 99, known: 1, .. }), "{error}");
     });
 }
@@ -165,7 +159,10 @@ fn a_file_that_is_no_database_is_named() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("runs.db");
     std::fs::write(&file, "this is a text and has been one for a long time\n".repeat(100)).unwrap();
-    let error = Database::open(&Url::Sqlite(file.clone()), None, PATIENCE).err().unwrap().to_string();
+    let error = Database::open(&Url::Sqlite(file.clone()), &Credentials::default(), PATIENCE)
+        .err()
+        .unwrap()
+        .to_string();
     assert!(error.contains("not a database") && error.contains(file.to_str().unwrap()), "{error}");
 }
 
@@ -177,7 +174,10 @@ fn a_server_that_goes_away_is_an_error_and_the_next_connection_works() {
     database.write(&[row(1, "/runs/run000001")]).unwrap();
     server.stop();
     assert!(database.write(&[row(2, "/runs/run000002")]).is_err());
-    assert!(matches!(Database::open(&url, None, PATIENCE), Err(DatabaseError::Open { .. })));
+    assert!(matches!(
+        Database::open(&url, &Credentials::default(), PATIENCE),
+        Err(DatabaseError::Open { .. })
+    ));
     server.launch();
     let mut database = open(&url);
     database.write(&[row(2, "/runs/run000002")]).unwrap();
