@@ -104,6 +104,21 @@ impl Session for Postgresql {
         self.client.execute(statement, &bound(values)).map_err(|error| self.error(&error))
     }
 
+    fn describe(&mut self) -> Result<String, DatabaseError> {
+        let tls = "SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+        let query =
+            format!("SELECT current_setting('server_version') || ', ' || coalesce(({tls}), 'not encrypted')");
+        let rows = self.query(&query, &[])?;
+        let found = rows.first().and_then(|row| row[0].text()).unwrap_or_default();
+        Ok(format!("PostgreSQL {found}"))
+    }
+
+    fn has_table(&mut self, name: &str) -> Result<bool, DatabaseError> {
+        Ok(!self
+            .query("SELECT 1::bigint WHERE to_regclass($1::text) IS NOT NULL", &[name.into()])?
+            .is_empty())
+    }
+
     fn query(&mut self, query: &str, values: &[Value]) -> Result<Vec<Vec<Value>>, DatabaseError> {
         let rows = self.client.query(query, &bound(values));
         let rows = rows.and_then(|rows| rows.iter().map(self::values).collect());

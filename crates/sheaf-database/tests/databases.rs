@@ -6,6 +6,7 @@
 use sheaf_database::testing::Server;
 use sheaf_database::{Credentials, Database, DatabaseError, RunRow, Table, Url, Value};
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::thread;
 use std::time::Duration;
 
@@ -111,9 +112,31 @@ fn rebuilding_forgets_what_is_below_a_directory_and_nothing_else() {
                 elsewhere,
             ])
             .unwrap();
-        database.rebuild("daq1", &["/runs".into()], &[row(2, "/runs/run000002")]).unwrap();
+        let rows = [row(2, "/runs/run000002"), row(5, "/runs/run000005")];
+        let before = database.records(None).unwrap();
+        let mut rebuild = |end: usize| {
+            let mut told = Vec::new();
+            let done = database.rebuild("daq1", &["/runs".into()], &rows, &mut |written| {
+                told.push(written);
+                if written == end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            told.dedup();
+            (done, told)
+        };
+        for (end, steps) in [(0, vec![0]), (1, vec![0, 1])] {
+            let (done, told) = rebuild(end);
+            assert!(matches!(done, Err(DatabaseError::Interrupted)), "{done:?}");
+            assert_eq!(told, steps);
+        }
+        assert_eq!(open(url).records(None).unwrap(), before);
+        let (done, told) = rebuild(usize::MAX);
+        assert!(done.is_ok(), "{done:?}");
+        assert_eq!(told, [0, 1, 2]);
+        for table in Table::ALL.map(Table::name).into_iter().chain(["run"]) {
+            assert_eq!(count(&mut database, table), 4, "{table}");
+        }
         let left: Vec<_> = database.records(None).unwrap().into_iter().map(|(_, record)| record).collect();
-        assert_eq!(left, ["{\"run\":2}", "{\"run\":3}", "{\"run\":4}"]);
+        assert_eq!(left, ["{\"run\":2}", "{\"run\":3}", "{\"run\":4}", "{\"run\":5}"]);
     });
 }
 
@@ -123,6 +146,8 @@ fn a_newer_schema_is_refused() {
         open(url).query("INSERT INTO schema_version (version) VALUES (99)", &[]).unwrap();
         let error = Database::open(url, &Credentials::default(), PATIENCE).err().unwrap();
         assert!(matches!(error, DatabaseError::NewerSchema { found: 99, known: 1, .. }), "{error}");
+        let error = Database::look(url, &Credentials::default(), PATIENCE).err().unwrap();
+        assert!(matches!(error, DatabaseError::NewerSchema { found: 99, .. }), "{error}");
     });
 }
 
@@ -151,6 +176,21 @@ fn writers_at_the_same_time_make_the_tables_once_and_get_numbers_of_their_own() 
         assert_eq!(count(&mut database, "schema_version"), 1);
         assert_eq!(database.take_numbers(5_000, 1).unwrap(), 5_001);
         assert_eq!(database.take_numbers(0, 1).unwrap(), 5_002);
+    });
+}
+
+#[test]
+fn a_look_changes_nothing() {
+    over_both(|url| {
+        let look = || Database::look(url, &Credentials::default(), PATIENCE).unwrap();
+        let kinds = ["SQLite 3.", "PostgreSQL "];
+        let found = look();
+        assert!(kinds.iter().any(|kind| found.starts_with(kind)), "{found}");
+        let file = matches!(url, Url::Sqlite(file) if file.metadata().is_ok_and(|file| file.len() > 0));
+        assert!(!file, "a look makes tables");
+        open(url).write(&[row(1, "/runs/run000001")]).unwrap();
+        assert_eq!(look(), found);
+        assert_eq!(open(url).records(None).unwrap().len(), 1);
     });
 }
 
