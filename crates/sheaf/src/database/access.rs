@@ -163,7 +163,8 @@ impl Claim {
         let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = freed.wait_timeout_while(guard, limit, |in_use| *in_use);
         let (mut in_use, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        (!std::mem::replace(&mut *in_use, true)).then_some(Self(()))
+        // No claim is made before it is known to be right: to drop it needs the lock that is held here.
+        (!std::mem::replace(&mut *in_use, true)).then(|| Self(()))
     }
 }
 
@@ -183,4 +184,18 @@ fn first_line(file: &Path) -> anyhow::Result<String> {
     let text = fs::read_to_string(file)
         .with_context(|| format!("cannot read database.password_file = \"{}\"", file.display()))?;
     Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thread_at_a_time_uses_a_database_and_others_are_sent_away() {
+        let minutes = Duration::from_secs(300);
+        let claim = Claim::wait(minutes).unwrap();
+        assert!(Claim::wait(Duration::from_millis(1)).is_none());
+        drop(claim);
+        assert!(Claim::wait(minutes).is_some());
+    }
 }

@@ -10,6 +10,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use sheaf_database::{Database, DatabaseError, RunRow};
 use sheaf_store::run::runs_in;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,8 +45,9 @@ pub(super) fn rebuild(arguments: &RebuildArguments, console: &Console) -> anyhow
     }
     let host = next::host();
     let (rows, failed) = read(&paths, &host, &stop, console)?;
-    let runs = rows.len();
-    let mut bar = console.counted(runs, "runs written");
+    // A run that was copied is in two directories.
+    let runs = rows.iter().map(|row| (row.run, row.created_ns)).collect::<BTreeSet<_>>().len();
+    let mut bar = console.counted(rows.len(), "runs written");
     let write = move |database: &mut Database, step: &dyn Fn(usize)| {
         let mut tell = |written| {
             step(written);
