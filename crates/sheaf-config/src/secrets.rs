@@ -50,7 +50,7 @@ mod tests {
     fn passwords_are_masked_and_nothing_moves() {
         for (line, shown) in [
             ("url = \"postgres://daq:secret@db/runs\"", "url = \"postgres://daq:******@db/runs\""),
-            ("postgres://daq:se@c/r?t@db:5433/runs", "postgres://daq:*********@db:5433/runs"),
+            ("postgres://daq:se@c/r?t@db:5433/runs", "postgres://daq:********@db:5433/runs"),
             (
                 "\"postgresql://db/runs?user=d&password=sécret\"",
                 "\"postgresql://db/runs?user=d&password=******\"",
