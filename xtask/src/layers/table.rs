@@ -241,6 +241,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "rusqlite",
             "rustls",
             "rustls-native-certs",
+            "tempfile",
             "thiserror",
             "tokio-postgres-rustls",
         ],
