@@ -11,19 +11,19 @@ pub(super) fn look(config: &Config) -> Option<Finding> {
         Ok(access) => access?,
         Err(error) => {
             let value = crate::describe(&error);
-            return Some(finding("database.url", Cost::Refused, value));
+            return Some(finding("the configuration", Cost::Refused, value));
         }
     };
-    let key = access.url().to_string();
+    let url = access.url().to_string();
     let is_to_be_made = matches!(access.url(), Url::Sqlite(file) if !file.exists());
     let cost = if access.gives_numbers() { Cost::Numbers } else { Cost::Behind };
     if is_to_be_made {
         // A connection would make it.
-        return Some(finding(&key, Cost::None, "the first run makes it".into()));
+        return Some(finding(&url, Cost::None, format!("{url}: the first run makes it")));
     }
     Some(match access.look() {
-        Ok(found) => finding(&key, Cost::None, found),
-        Err(error) => finding(&key, cost, crate::describe(&error)),
+        Ok(found) => finding(&url, Cost::None, format!("{url}: {found}")),
+        Err(error) => finding(&url, cost, crate::describe(&error)),
     })
 }
 
@@ -60,15 +60,15 @@ impl Cost {
     }
 }
 
-fn finding(key: &str, cost: Cost, value: String) -> Finding {
+fn finding(place: &str, cost: Cost, value: String) -> Finding {
     let severity = cost.severity();
     let advice = "start or repair the database, or correct [database] in the configuration";
     Finding {
         group: Group::Database,
-        key: key.to_owned(),
+        key: "database.url".to_owned(),
         severity,
         value,
-        source: format!("a connection to {key}"),
+        source: place.to_owned(),
         cost: cost.words().to_owned(),
         remedy: (severity != Severity::Good).then(|| Remedy::Advice(advice.into())),
     }
