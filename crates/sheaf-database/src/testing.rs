@@ -24,7 +24,7 @@ pub struct Server {
 impl Server {
     /// Starts a server without a network. Where there is none, prints why and returns `None`.
     pub fn start() -> Option<Self> {
-        let server = Self::create(None)?;
+        let server = Self::create()?;
         server.launch();
         server.run("createdb", &["--host", &server.socket(), "--username=daq", "runs"]);
         Some(server)
@@ -33,11 +33,12 @@ impl Server {
     /// Starts a server with an address, and with TLS if it gets a certificate and its key in PEM format. The user `careful` has the
     /// password `secret`, and nobody else has one. Where there is none, prints why and returns `None`.
     pub fn start_with_address(tls: Option<[&str; 2]>) -> Option<Self> {
+        let mut server = Self::create()?;
         // Other programs use 127.0.0.1: nobody takes the port of another address between these lines and the start of the server.
         let [.., high, low] = std::process::id().to_be_bytes();
         let host = Ipv4Addr::new(127, 77, high, low);
         let port = TcpListener::bind((host, 0)).unwrap().local_addr().unwrap().port();
-        let server = Self::create(Some(SocketAddrV4::new(host, port)))?;
+        server.address = Some(SocketAddrV4::new(host, port));
         let rules = fs::read_to_string(server.file("pg_hba.conf")).unwrap();
         server.write("pg_hba.conf", &format!("host all careful all scram-sha-256\n{rules}"));
         if let Some([certificate, key]) = tls {
@@ -53,13 +54,13 @@ impl Server {
         Some(server)
     }
 
-    fn create(address: Option<SocketAddrV4>) -> Option<Self> {
+    fn create() -> Option<Self> {
         let Some(programs) = programs() else {
             println!("skipped: there is no PostgreSQL server below /usr/lib/postgresql");
             return None;
         };
         let place = tempfile::tempdir().unwrap();
-        let server = Self { place, programs, address };
+        let server = Self { place, programs, address: None };
         let data = server.data();
         if is_root() {
             // The server refuses to run as root: the directory belongs to the user that its package makes.
