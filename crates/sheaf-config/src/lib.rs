@@ -64,6 +64,7 @@ mod reference;
 mod requirements;
 mod row_settings;
 mod run_table;
+mod secrets;
 mod settings;
 mod source_lists;
 mod source_map;

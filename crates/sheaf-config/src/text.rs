@@ -1,6 +1,7 @@
 //! The text of a file: from byte offsets to lines and columns, and how much of a line is shown.
 
 use crate::error::{Origin, TextPlace};
+use crate::secrets::without_passwords;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -48,7 +49,7 @@ impl<'a> Text<'a> {
             line: index + 1,
             column: before + 1,
             width,
-            text: printable(line.chars().skip(skipped).take(SHOWN)),
+            text: printable(without_passwords(line).chars().skip(skipped).take(SHOWN)),
             skipped,
         })
     }
@@ -83,9 +84,10 @@ fn printable(characters: impl Iterator<Item = char>) -> String {
     characters.map(show).collect()
 }
 
-/// At most the first 60 characters of a text, on one line.
+/// At most the first 60 characters of a text, on one line and without passwords.
 #[must_use]
 pub fn shorten(text: &str) -> String {
+    let text = without_passwords(text);
     let mut short = printable(text.chars().take(60));
     if text.chars().nth(60).is_some() {
         short.push_str("...");

@@ -2,7 +2,8 @@
 
 use crate::row::{RunRow, Table};
 use crate::session::{Session, Value};
-use crate::{DatabaseError, Url, schema};
+use crate::{Credentials, DatabaseError, Url, schema};
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// An open database, with the newest schema.
@@ -16,13 +17,26 @@ impl Database {
     ///
     /// # Errors
     /// It cannot be opened, this build has no code for it, or its schema is newer than this version.
-    pub fn open(url: &Url, password: Option<&str>, patience: Duration) -> Result<Self, DatabaseError> {
-        let mut session = connect(url, password, patience)?;
+    pub fn open(url: &Url, credentials: &Credentials, patience: Duration) -> Result<Self, DatabaseError> {
+        let mut session = connect(url, credentials, patience)?;
         let place = url.to_string();
         session.begin()?;
         schema::migrate(&mut *session, &place)?;
         session.batch("COMMIT")?;
         Ok(Self { session })
+    }
+
+    /// Connects, changes nothing, and returns what was found: the kind and version, and the encryption.
+    ///
+    /// # Errors
+    /// As those of [`open`](Self::open).
+    pub fn look(url: &Url, credentials: &Credentials, patience: Duration) -> Result<String, DatabaseError> {
+        let mut session = connect(url, credentials, patience)?;
+        let found = session.describe()?;
+        if session.has_table(schema::TABLE)? {
+            schema::version(&mut *session, &url.to_string())?;
+        }
+        Ok(found)
     }
 
     /// Writes runs in one transaction: all of them, or none. A run that is known is replaced, as is an earlier one in the same directory.
@@ -33,30 +47,31 @@ impl Database {
         self.transaction(|session| runs.iter().try_for_each(|run| write(session, run)))
     }
 
-    /// Forgets the runs of a host below a directory, and writes `runs`, in one transaction.
+    /// Forgets the runs of a host below directories, and writes `runs`, in one transaction. After each step, `tell` gets the number of runs that
+    /// are written, and may end it.
     ///
     /// # Errors
-    /// The database cannot do it; then nothing has changed.
+    /// The database cannot do it, or `tell` has ended it; then nothing has changed.
     pub fn rebuild(
         &mut self,
         host: &str,
         directories: &[String],
         runs: &[RunRow],
+        tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
     ) -> Result<(), DatabaseError> {
+        let mut step = |written| match tell(written) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(DatabaseError::Interrupted),
+        };
         self.transaction(|session| {
             for directory in directories {
-                // A range, because a path may have the characters that a pattern gives a meaning to: `0` follows `/`.
-                let below =
-                    [host.into(), (&*format!("{directory}/")).into(), (&*format!("{directory}0")).into()];
-                let found = session.query(
-                    "SELECT directory FROM run WHERE host = $1 AND directory >= $2 AND directory < $3",
-                    &below,
-                )?;
-                for row in found {
-                    forget(session, "host = $1 AND directory = $2", &[host.into(), row[0].clone()])?;
-                }
+                forget_below(session, host, directory, &mut || step(0))?;
             }
-            runs.iter().try_for_each(|run| write(session, run))
+            for (written, run) in (1..).zip(runs) {
+                write(session, run)?;
+                step(written)?;
+            }
+            Ok(())
         })
     }
 
@@ -134,12 +149,16 @@ impl Database {
     }
 }
 
-fn connect(url: &Url, password: Option<&str>, patience: Duration) -> Result<Box<dyn Session>, DatabaseError> {
+fn connect(
+    url: &Url,
+    credentials: &Credentials,
+    patience: Duration,
+) -> Result<Box<dyn Session>, DatabaseError> {
     match url {
         #[cfg(feature = "sqlite")]
         Url::Sqlite(file) => Ok(Box::new(crate::sqlite::Sqlite::open(file, patience)?)),
         #[cfg(feature = "postgres")]
-        Url::Postgres(url) => Ok(Box::new(crate::postgresql::Postgresql::open(url, password, patience)?)),
+        Url::Postgres(url) => Ok(Box::new(crate::postgresql::Postgresql::open(url, credentials, patience)?)),
         #[cfg(not(feature = "sqlite"))]
         Url::Sqlite(_) => {
             let _ = patience;
@@ -147,7 +166,7 @@ fn connect(url: &Url, password: Option<&str>, patience: Duration) -> Result<Box<
         }
         #[cfg(not(feature = "postgres"))]
         Url::Postgres(_) => {
-            let _ = password;
+            let _ = credentials;
             Err(DatabaseError::NotBuilt { kind: "PostgreSQL", feature: "postgres" })
         }
     }
@@ -163,6 +182,27 @@ fn forget(session: &mut dyn Session, which: &str, values: &[Value]) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Removes the runs of a host below a directory from all tables, one after the other.
+fn forget_below(
+    session: &mut dyn Session,
+    host: &str,
+    directory: &str,
+    step: &mut dyn FnMut() -> Result<(), DatabaseError>,
+) -> Result<(), DatabaseError> {
+    // A range, because a path may have the characters that a pattern gives a meaning to: `0` follows `/`.
+    let below = [host.into(), (&*format!("{directory}/")).into(), (&*format!("{directory}0")).into()];
+    let of_run = "host = $1 AND directory >= $2 AND directory < $3";
+    for table in Table::ALL.map(Table::name) {
+        let of_part = format!(
+            "EXISTS (SELECT 1 FROM run WHERE run.run = {table}.run AND run.created_ns = {table}.created_ns AND {of_run})"
+        );
+        session.execute(&format!("DELETE FROM {table} WHERE {of_part}"), &below)?;
+        step()?;
+    }
+    session.execute(&format!("DELETE FROM run WHERE {of_run}"), &below)?;
+    step()
 }
 
 fn write(session: &mut dyn Session, run: &RunRow) -> Result<(), DatabaseError> {

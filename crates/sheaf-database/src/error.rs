@@ -31,6 +31,9 @@ pub enum DatabaseError {
         /// The answer of the system or the server.
         problem: String,
     },
+    /// The caller has asked for the end.
+    #[error("interrupted; nothing has changed in the database")]
+    Interrupted,
     /// A statement failed.
     #[error("{place} does not do what is asked: {problem}")]
     Statement {

@@ -8,10 +8,13 @@
 //! |---|---|
 //! | [`url`](Url) | where a database is, without showing its password |
 //! | [`row`](RunRow) | what the index has of a run |
+//! | [`credentials`](Credentials) | how both ends of a connection prove who they are |
 //! | [`database`](Database) | writing, reading, numbers |
 //! | `schema` | numbered migrations |
 //! | `session` | what SQLite and PostgreSQL have in common |
+//! | `tls` | whether a connection to PostgreSQL is encrypted, and which certificates it takes |
 
+mod credentials;
 mod database;
 mod error;
 #[cfg(feature = "postgres")]
@@ -21,8 +24,13 @@ mod schema;
 mod session;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(feature = "testing")]
+pub mod testing;
+#[cfg(feature = "postgres")]
+mod tls;
 mod url;
 
+pub use credentials::Credentials;
 pub use database::Database;
 pub use error::DatabaseError;
 pub use row::{RunRow, Table};

@@ -1,10 +1,11 @@
 //! PostgreSQL.
 
 use crate::session::{Session, Value};
-use crate::{DatabaseError, Url};
+use crate::tls::{Parameters, Security, words};
+use crate::{Credentials, DatabaseError, Url};
 use bytes::BytesMut;
 use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
-use postgres::{Client, Config, NoTls, Row};
+use postgres::{Client, Config, Row};
 use std::error::Error;
 use std::time::Duration;
 
@@ -19,24 +20,15 @@ pub(crate) struct Postgresql {
 
 impl Postgresql {
     /// Connects. A server that does not answer ends it after `patience`, except where it accepts and then says nothing: the caller bounds that.
-    pub(crate) fn open(url: &str, password: Option<&str>, patience: Duration) -> Result<Self, DatabaseError> {
+    pub(crate) fn open(
+        url: &str,
+        credentials: &Credentials,
+        patience: Duration,
+    ) -> Result<Self, DatabaseError> {
         let place = Url::Postgres(url.to_owned()).to_string();
-        let connected = url.parse::<Config>().and_then(|mut config| {
-            config.connect_timeout(patience).tcp_user_timeout(patience).application_name("sheaf");
-            if let Some(password) = password.filter(|_| config.get_password().is_none()) {
-                config.password(password);
-            }
-            let mut client = config.connect(NoTls)?;
-            // A writer that hangs must not keep the others waiting.
-            let limit = patience.as_millis();
-            client.batch_execute(&format!(
-                "SET client_min_messages = warning; SET lock_timeout = {limit}; SET statement_timeout = {limit}; SET idle_in_transaction_session_timeout = {limit}"
-            ))?;
-            Ok(client)
-        });
-        match connected {
+        match connect(url, credentials, patience) {
             Ok(client) => Ok(Self { client, place }),
-            Err(error) => Err(DatabaseError::Open { place, problem: words(&error) }),
+            Err(problem) => Err(DatabaseError::Open { place, problem }),
         }
     }
 
@@ -45,19 +37,27 @@ impl Postgresql {
     }
 }
 
-/// Returns an error with its causes.
-fn words(error: &postgres::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let words = error.to_string();
-        if !text.contains(&words) {
-            text.push_str(": ");
-            text.push_str(&words);
-        }
-        cause = error.source();
+fn connect(url: &str, credentials: &Credentials, patience: Duration) -> Result<Client, String> {
+    let (url, parameters) = Parameters::take(url);
+    let mut config = url.parse::<Config>().map_err(|error| words(&error))?;
+    config.connect_timeout(patience).tcp_user_timeout(patience).application_name("sheaf");
+    if let Some(password) = credentials.password.as_ref().filter(|_| config.get_password().is_none()) {
+        config.password(password);
     }
-    text
+    let security = Security::new(&parameters, credentials.ca_file.as_deref(), &config)?;
+    config.ssl_mode(security.mode());
+    let connected = config.connect(security.connector()?).and_then(|mut client| {
+        // A writer that hangs must not keep the others waiting.
+        let limit = patience.as_millis();
+        client.batch_execute(&format!(
+            "SET client_min_messages = warning; SET lock_timeout = {limit}; SET statement_timeout = {limit}; SET idle_in_transaction_session_timeout = {limit}"
+        ))?;
+        Ok(client)
+    });
+    connected.map_err(|error| match security.advice(&error) {
+        Some(advice) => format!("{}; {advice}", words(&error)),
+        None => words(&error),
+    })
 }
 
 impl ToSql for Value {
@@ -102,6 +102,21 @@ impl Session for Postgresql {
 
     fn execute(&mut self, statement: &str, values: &[Value]) -> Result<u64, DatabaseError> {
         self.client.execute(statement, &bound(values)).map_err(|error| self.error(&error))
+    }
+
+    fn describe(&mut self) -> Result<String, DatabaseError> {
+        let tls = "SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+        let query =
+            format!("SELECT current_setting('server_version') || ', ' || coalesce(({tls}), 'not encrypted')");
+        let rows = self.query(&query, &[])?;
+        let found = rows.first().and_then(|row| row[0].text()).unwrap_or_default();
+        Ok(format!("PostgreSQL {found}"))
+    }
+
+    fn has_table(&mut self, name: &str) -> Result<bool, DatabaseError> {
+        Ok(!self
+            .query("SELECT 1::bigint WHERE to_regclass($1::text) IS NOT NULL", &[name.into()])?
+            .is_empty())
     }
 
     fn query(&mut self, query: &str, values: &[Value]) -> Result<Vec<Vec<Value>>, DatabaseError> {

@@ -64,6 +64,12 @@ pub(crate) trait Session: Send {
     /// Makes a statement. Returns the number of rows that it changed.
     fn execute(&mut self, statement: &str, values: &[Value]) -> Result<u64, DatabaseError>;
 
+    /// Returns the kind and version of the database, and the encryption of the connection if there is one.
+    fn describe(&mut self) -> Result<String, DatabaseError>;
+
+    /// Returns whether the database has a table.
+    fn has_table(&mut self, name: &str) -> Result<bool, DatabaseError>;
+
     /// Returns the rows of a query.
     fn query(&mut self, query: &str, values: &[Value]) -> Result<Vec<Vec<Value>>, DatabaseError>;
 }

@@ -83,6 +83,15 @@ impl Session for Sqlite {
         done.map(|rows| rows as u64).map_err(|error| self.error(&error))
     }
 
+    fn describe(&mut self) -> Result<String, DatabaseError> {
+        Ok(format!("SQLite {}", rusqlite::version()))
+    }
+
+    fn has_table(&mut self, name: &str) -> Result<bool, DatabaseError> {
+        let query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1";
+        Ok(!self.query(query, &[name.into()])?.is_empty())
+    }
+
     fn query(&mut self, query: &str, values: &[Value]) -> Result<Vec<Vec<Value>>, DatabaseError> {
         self.rows(query, values).map_err(|error| self.error(&error))
     }

@@ -41,10 +41,10 @@ impl Url {
 
 /// Returns a URL without its password: the one before the `@`, and that of a parameter.
 fn without_password(text: &str) -> String {
-    let (address, parameters) = text.split_once('?').map_or((text, None), |(a, p)| (a, Some(p)));
-    let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
-    // A password may have an `@` or a `/`, although it should not.
-    let (user, place) = rest.rsplit_once('@').map_or((None, rest), |(user, place)| (Some(user), place));
+    let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+    // A password may have an `@`, a `/` or a `?`, although it should not.
+    let (user, rest) = rest.rsplit_once('@').map_or((None, rest), |(user, rest)| (Some(user), rest));
+    let (place, parameters) = rest.split_once('?').map_or((rest, None), |(a, p)| (a, Some(p)));
     let user = user.map(|user| user.split_once(':').map_or(user, |(name, _)| name));
     let mut shown = format!("{scheme}://");
     if let Some(user) = user {
@@ -84,7 +84,7 @@ mod tests {
     fn a_password_is_never_shown() {
         for (text, shown) in [
             ("postgres://daq:secret@db.example.org/runs", "postgres://daq@db.example.org/runs"),
-            ("postgres://daq:se@cr/et@db:5433/runs", "postgres://daq@db:5433/runs"),
+            ("postgres://daq:se?c@cr/et@db:5433/runs", "postgres://daq@db:5433/runs"),
             ("postgresql://db/runs?user=daq&password=secret", "postgresql://db/runs?user=daq"),
         ] {
             let url: Url = text.parse().unwrap();

@@ -1,17 +1,12 @@
 //! The same over SQLite and PostgreSQL.
 
-#![cfg(all(feature = "sqlite", feature = "postgres"))]
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a helper that fails, fails its test; a test that is skipped says why"
-)]
+#![cfg(all(feature = "sqlite", feature = "postgres", feature = "testing"))]
+#![allow(clippy::unwrap_used, reason = "a helper that fails, fails its test")]
 
-mod common;
-
-use common::Server;
-use sheaf_database::{Database, DatabaseError, RunRow, Table, Url, Value};
+use sheaf_database::testing::Server;
+use sheaf_database::{Credentials, Database, DatabaseError, RunRow, Table, Url, Value};
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::thread;
 use std::time::Duration;
 
@@ -19,7 +14,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn open(url: &Url) -> Database {
-    Database::open(url, None, PATIENCE).unwrap()
+    Database::open(url, &Credentials::default(), PATIENCE).unwrap()
 }
 
 /// Runs a test over both, each time with an empty database.
@@ -117,9 +112,31 @@ fn rebuilding_forgets_what_is_below_a_directory_and_nothing_else() {
                 elsewhere,
             ])
             .unwrap();
-        database.rebuild("daq1", &["/runs".into()], &[row(2, "/runs/run000002")]).unwrap();
+        let rows = [row(2, "/runs/run000002"), row(5, "/runs/run000005")];
+        let before = database.records(None).unwrap();
+        let mut rebuild = |end: usize| {
+            let mut told = Vec::new();
+            let done = database.rebuild("daq1", &["/runs".into()], &rows, &mut |written| {
+                told.push(written);
+                if written == end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            told.dedup();
+            (done, told)
+        };
+        for (end, steps) in [(0, vec![0]), (1, vec![0, 1])] {
+            let (done, told) = rebuild(end);
+            assert!(matches!(done, Err(DatabaseError::Interrupted)), "{done:?}");
+            assert_eq!(told, steps);
+        }
+        assert_eq!(open(url).records(None).unwrap(), before);
+        let (done, told) = rebuild(usize::MAX);
+        assert!(done.is_ok(), "{done:?}");
+        assert_eq!(told, [0, 1, 2]);
+        for table in Table::ALL.map(Table::name).into_iter().chain(["run"]) {
+            assert_eq!(count(&mut database, table), 4, "{table}");
+        }
         let left: Vec<_> = database.records(None).unwrap().into_iter().map(|(_, record)| record).collect();
-        assert_eq!(left, ["{\"run\":2}", "{\"run\":3}", "{\"run\":4}"]);
+        assert_eq!(left, ["{\"run\":2}", "{\"run\":3}", "{\"run\":4}", "{\"run\":5}"]);
     });
 }
 
@@ -127,8 +144,10 @@ fn rebuilding_forgets_what_is_below_a_directory_and_nothing_else() {
 fn a_newer_schema_is_refused() {
     over_both(|url| {
         open(url).query("INSERT INTO schema_version (version) VALUES (99)", &[]).unwrap();
-        let error = Database::open(url, None, PATIENCE).err().unwrap();
+        let error = Database::open(url, &Credentials::default(), PATIENCE).err().unwrap();
         assert!(matches!(error, DatabaseError::NewerSchema { found: 99, known: 1, .. }), "{error}");
+        let error = Database::look(url, &Credentials::default(), PATIENCE).err().unwrap();
+        assert!(matches!(error, DatabaseError::NewerSchema { found: 99, .. }), "{error}");
     });
 }
 
@@ -161,11 +180,29 @@ fn writers_at_the_same_time_make_the_tables_once_and_get_numbers_of_their_own() 
 }
 
 #[test]
+fn a_look_changes_nothing() {
+    over_both(|url| {
+        let look = || Database::look(url, &Credentials::default(), PATIENCE).unwrap();
+        let kinds = ["SQLite 3.", "PostgreSQL "];
+        let found = look();
+        assert!(kinds.iter().any(|kind| found.starts_with(kind)), "{found}");
+        let file = matches!(url, Url::Sqlite(file) if file.metadata().is_ok_and(|file| file.len() > 0));
+        assert!(!file, "a look makes tables");
+        open(url).write(&[row(1, "/runs/run000001")]).unwrap();
+        assert_eq!(look(), found);
+        assert_eq!(open(url).records(None).unwrap().len(), 1);
+    });
+}
+
+#[test]
 fn a_file_that_is_no_database_is_named() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("runs.db");
     std::fs::write(&file, "this is a text and has been one for a long time\n".repeat(100)).unwrap();
-    let error = Database::open(&Url::Sqlite(file.clone()), None, PATIENCE).err().unwrap().to_string();
+    let error = Database::open(&Url::Sqlite(file.clone()), &Credentials::default(), PATIENCE)
+        .err()
+        .unwrap()
+        .to_string();
     assert!(error.contains("not a database") && error.contains(file.to_str().unwrap()), "{error}");
 }
 
@@ -177,7 +214,10 @@ fn a_server_that_goes_away_is_an_error_and_the_next_connection_works() {
     database.write(&[row(1, "/runs/run000001")]).unwrap();
     server.stop();
     assert!(database.write(&[row(2, "/runs/run000002")]).is_err());
-    assert!(matches!(Database::open(&url, None, PATIENCE), Err(DatabaseError::Open { .. })));
+    assert!(matches!(
+        Database::open(&url, &Credentials::default(), PATIENCE),
+        Err(DatabaseError::Open { .. })
+    ));
     server.launch();
     let mut database = open(&url);
     database.write(&[row(2, "/runs/run000002")]).unwrap();

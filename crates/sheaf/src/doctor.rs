@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `wanted` | requirements of a configuration on a host |
 //! | `agents` | whether the agents of a configuration answer |
+//! | `database` | whether the database of runs can be reached |
 //! | `report` | the findings as a table |
 //! | `apply` | runs commands on request |
 
 mod agents;
 mod apply;
+mod database;
 mod report;
 mod wanted;
 
@@ -41,6 +43,7 @@ pub(crate) fn command(arguments: &DoctorArguments) -> anyhow::Result<Verdict> {
         return Ok(Verdict::Good);
     }
     findings.extend(config.iter().flat_map(agents::ask));
+    findings.extend(config.as_ref().and_then(database::look));
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let (problems, warnings) = (count(Severity::Problem), count(Severity::Warning));
     if arguments.json {

@@ -238,7 +238,7 @@ fn main() -> ExitCode {
         Command::Top(arguments) => top::command(&arguments),
         Command::Token(arguments) => token::command(&arguments),
         Command::Next(arguments) => next::command(&arguments),
-        Command::Runs(arguments) => records::command(&arguments),
+        Command::Runs(arguments) => records::command(&arguments, &console),
         Command::Trace(arguments) => trace::command(&arguments),
         Command::Log(arguments) => log_search::command(&arguments),
         Command::EmulateTrigger(arguments) => emulate_trigger::command(&arguments),

@@ -14,6 +14,7 @@ mod rows;
 mod table;
 
 use crate::Verdict;
+use crate::console::Console;
 use crate::print::{print, print_json};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
@@ -144,12 +145,12 @@ struct CommentArguments {
     place: Place,
 }
 
-pub(crate) fn command(arguments: &RunsArguments) -> anyhow::Result<Verdict> {
+pub(crate) fn command(arguments: &RunsArguments, console: &Console) -> anyhow::Result<Verdict> {
     match &arguments.command {
         RunsCommand::List(arguments) => list(arguments),
         RunsCommand::Show(arguments) => show(arguments),
         RunsCommand::Compare(arguments) => compare(arguments),
-        RunsCommand::Rebuild(arguments) => index::rebuild(arguments),
+        RunsCommand::Rebuild(arguments) => index::rebuild(arguments, console),
         RunsCommand::Configuration(arguments) => {
             let path = find(&arguments.run, &arguments.place)?;
             print(&configuration::text(&path, arguments.short)?)?;
@@ -187,9 +188,18 @@ fn list(arguments: &ListArguments) -> anyhow::Result<Verdict> {
 pub(crate) fn read_all(directory: &Path, last: Option<usize>) -> anyhow::Result<(Vec<Record>, usize)> {
     let mut paths = runs_in(directory)?;
     keep_last(&mut paths, last);
+    read_each(&paths, || Ok(()))
+}
+
+/// Reads runs, each after `next`, which may end it with an error.
+fn read_each(
+    paths: &[PathBuf],
+    mut next: impl FnMut() -> anyhow::Result<()>,
+) -> anyhow::Result<(Vec<Record>, usize)> {
     let mut records = Vec::new();
     let mut failed = 0;
-    for path in &paths {
+    for path in paths {
+        next()?;
         match Record::read(path) {
             Ok(record) => records.push(record),
             Err(_) if is_yet_to_begin(path) => {}

@@ -233,8 +233,18 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer {
         package: "sheaf-database",
         floor: Floor::Ports,
-        may_know: &[],
-        may_use: &["bytes", "postgres", "rusqlite", "thiserror"],
+        may_know: &["sheaf-key"],
+        may_use: &[
+            "bytes",
+            "percent-encoding",
+            "postgres",
+            "rusqlite",
+            "rustls",
+            "rustls-native-certs",
+            "tempfile",
+            "thiserror",
+            "tokio-postgres-rustls",
+        ],
         reason: "rows and numbers in SQLite or PostgreSQL, whoever makes the runs",
     },
     Layer {

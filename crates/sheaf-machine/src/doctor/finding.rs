@@ -42,6 +42,8 @@ pub enum Group {
     Features,
     /// Agents on other hosts.
     Agents,
+    /// The database of runs.
+    Database,
 }
 
 impl fmt::Display for Group {
@@ -55,6 +57,7 @@ impl fmt::Display for Group {
             Self::Clock => "clock",
             Self::Features => "features",
             Self::Agents => "agents",
+            Self::Database => "database",
         })
     }
 }

@@ -1,14 +1,20 @@
 //! Records out of the database of runs, and the database out of directories.
 
 use super::rows::{IndexedRecord, row};
-use super::{Record, read_all};
-use crate::Verdict;
+use super::{Record, read_each};
+use crate::console::{Console, plural};
 use crate::database::Access;
-use crate::next;
 use crate::print::print;
+use crate::{Verdict, next, signals};
 use anyhow::{Context as _, bail};
 use clap::Args;
+use sheaf_database::{Database, DatabaseError, RunRow};
+use sheaf_store::run::runs_in;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 #[derive(Debug, Args)]
 pub(super) struct RebuildArguments {
@@ -21,32 +27,64 @@ pub(super) struct RebuildArguments {
 }
 
 /// Makes the database anew from directories, in one transaction.
-pub(super) fn rebuild(arguments: &RebuildArguments) -> anyhow::Result<Verdict> {
-    let (mut directories, mut rows, mut failed) = (Vec::new(), Vec::new(), 0);
-    let host = next::host();
-    for directory in &arguments.directories {
-        if !directory.is_dir() {
-            bail!("{} is not a directory; name directories of runs (`run.output`)", directory.display());
-        }
-        let (records, unreadable) = read_all(directory, None)?;
-        failed += unreadable;
-        for record in &records {
-            rows.push(row(record, &host)?);
-        }
-        directories.push(std::path::absolute(directory)?.to_string_lossy().into_owned());
-    }
+pub(super) fn rebuild(arguments: &RebuildArguments, console: &Console) -> anyhow::Result<Verdict> {
+    let begin = Instant::now();
+    let stop = signals::stop_flag()?;
     let access = match (&arguments.database, arguments.directories.first()) {
         (Some(url), _) => Access::named(url)?,
         (None, Some(first)) => Access::beside(first),
         (None, None) => bail!("no directory is given"),
     };
-    let runs = rows.len();
-    access.within_limit(move |database| Ok(database.rebuild(&host, &directories, &rows)?))?;
-    print(&format!("{} has {runs} runs of these directories\n", access.url()))?;
+    let (mut directories, mut paths) = (Vec::new(), Vec::new());
+    for directory in &arguments.directories {
+        if !directory.is_dir() {
+            bail!("{} is not a directory; name directories of runs (`run.output`)", directory.display());
+        }
+        paths.extend(runs_in(directory)?);
+        directories.push(std::path::absolute(directory)?.to_string_lossy().into_owned());
+    }
+    let host = next::host();
+    let (rows, failed) = read(&paths, &host, &stop, console)?;
+    // A run that was copied is in two directories.
+    let runs = rows.iter().map(|row| (row.run, row.created_ns)).collect::<BTreeSet<_>>().len();
+    let mut bar = console.counted(rows.len(), "runs written");
+    let write = move |database: &mut Database, step: &dyn Fn(usize)| {
+        let mut tell = |written| {
+            step(written);
+            if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        Ok(database.rebuild(&host, &directories, &rows, &mut tell)?)
+    };
+    access.in_steps(write, |written| bar.set(written))?;
+    drop(bar);
+    let (runs, seconds) = (plural(runs as u64, "run"), begin.elapsed().as_secs_f64());
+    print(&format!("{} has {runs} of these directories, in {seconds:.1} s\n", access.url()))?;
     if failed > 0 {
-        bail!("{failed} of {} runs could not be read, and the database does not have them", runs + failed);
+        let all = paths.len();
+        bail!("{failed} of {all} runs could not be read, and the database does not have them");
     }
     Ok(Verdict::Good)
+}
+
+/// Reads runs from their directories. Returns their rows, and the number of those that cannot be read.
+fn read(
+    paths: &[PathBuf],
+    host: &str,
+    stop: &AtomicBool,
+    console: &Console,
+) -> anyhow::Result<(Vec<RunRow>, usize)> {
+    let mut bar = console.counted(paths.len(), "runs read");
+    let mut begun = 0;
+    let (records, failed) = read_each(paths, || {
+        bar.set(begun);
+        begun += 1;
+        if stop.load(Ordering::Relaxed) {
+            return Err(DatabaseError::Interrupted.into());
+        }
+        Ok(())
+    })?;
+    let rows = records.iter().map(|record| row(record, host)).collect::<anyhow::Result<_>>()?;
+    Ok((rows, failed))
 }
 
 /// Returns the records of a database, and the number of those that another version wrote.

@@ -66,10 +66,14 @@ impl Running {
 
     /// Fails if the command has ended: then there is nothing to wait for.
     pub(crate) fn assert_runs(&self) {
+        assert!(!self.has_ended(), "{} has ended:\n{}", self.name, text(&self.stderr));
+    }
+
+    /// Returns whether the command has ended.
+    pub(crate) fn has_ended(&self) -> bool {
         let process = rustix::process::WaitId::Pid(rustix::process::Pid::from_child(&self.child));
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        let ended = rustix::process::waitid(process, options).unwrap();
-        assert!(ended.is_none(), "{} has ended:\n{}", self.name, text(&self.stderr));
+        rustix::process::waitid(process, options).unwrap().is_some()
     }
 
     /// Waits for the end of the command.

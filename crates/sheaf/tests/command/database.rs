@@ -1,9 +1,12 @@
 //! The database of runs: an index that follows the directories, and never keeps a run from being made.
 
-use crate::child::{ScratchDirectory, wait_until};
+use crate::child::{Ended, ScratchDirectory, wait_until};
 use crate::output::field;
+use crate::serve::{Controller, SYSTEM};
 use serde_json::Value;
-use sheaf_database::{Database, Table, Url};
+#[cfg(feature = "postgres")]
+use sheaf_database::testing::Server;
+use sheaf_database::{Credentials, Database, Table, Url};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +22,7 @@ fn patient() -> ScratchDirectory {
 }
 
 fn open(file: &Path) -> Database {
-    Database::open(&Url::Sqlite(file.to_owned()), None, Duration::from_secs(60)).unwrap()
+    Database::open(&Url::Sqlite(file.to_owned()), &Credentials::default(), Duration::from_secs(60)).unwrap()
 }
 
 /// Returns all rows about runs.
@@ -33,7 +36,11 @@ fn everything(file: &Path) -> Vec<String> {
 }
 
 fn states(scratch: &ScratchDirectory) -> Vec<String> {
-    let list = scratch.sheaf(&format!("runs list --json {FILE}")).exits(0).json();
+    states_in(scratch, FILE)
+}
+
+fn states_in(scratch: &ScratchDirectory, place: &str) -> Vec<String> {
+    let list = scratch.sheaf(&format!("runs list --json {place}")).exits(0).json();
     let state = |record: &Value| field(record, "state").as_str().unwrap().to_owned();
     field(&list, "runs").as_array().unwrap().iter().map(state).collect()
 }
@@ -59,7 +66,7 @@ fn the_database_has_what_the_directories_have_and_can_be_made_again() {
         assert_eq!(scratch.sheaf(&format!("{command} {FILE}")).exits(0).stdout, of_directories);
     }
     scratch.sheaf(&format!("runs show 1 {FILE}")).exits(0).prints(&["reference", "good"]);
-    scratch.sheaf("runs rebuild").exits(0).prints(&["3 runs"]);
+    scratch.sheaf("runs rebuild").exits(0).prints(&["3 runs", " s\n"]);
     assert_eq!(everything(&file), written);
     fs::remove_file(&file).unwrap();
     scratch.sheaf(&format!("runs list {FILE}")).exits(1).says(&["runs rebuild"]);
@@ -100,6 +107,125 @@ fn queries_of_the_page_work() {
         let rows = database.query(query, &[]).unwrap();
         assert!(!rows.is_empty(), "{query}");
     }
+}
+
+/// Comments on runs are pipes here, so that the command waits for the test: the signal comes while it reads.
+#[test]
+fn a_rebuild_that_is_interrupted_changes_nothing() {
+    /// Enough to give the signal minutes to arrive, with a pause that is twice as long after each.
+    const PIPES: u32 = 15;
+    let scratch = patient();
+    scratch.sheaf(&format!("{RUN} --events 100")).exits(0);
+    let file = scratch.join("runs/runs.db");
+    let before = everything(&file);
+    let pipes: Vec<_> =
+        (2..2 + PIPES).map(|run| scratch.join(&format!("runs/run{run:06}/comments.jsonl"))).collect();
+    for pipe in &pipes {
+        fs::create_dir(pipe.parent().unwrap()).unwrap();
+        fs::copy(scratch.join("runs/run000001/run.json"), pipe.with_file_name("run.json")).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(pipe).status().unwrap();
+        assert!(made.success(), "mkfifo: {made}");
+    }
+    let rebuild = scratch.start("runs rebuild");
+    // Returns when the command opens it for reading.
+    let reading = fs::OpenOptions::new().write(true).open(&pipes[0]).unwrap();
+    rebuild.signal("INT");
+    drop(reading);
+    for (turn, pipe) in (0..).zip(&pipes[1..]) {
+        let without_waiting = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::WRONLY;
+        let mut reading = None;
+        wait_until("the command reads the next run or has ended", || {
+            reading = rustix::fs::open(pipe, without_waiting, rustix::fs::Mode::empty()).ok();
+            reading.is_some() || rebuild.has_ended()
+        });
+        if reading.is_none() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10 << turn));
+    }
+    rebuild.end().exits(1).says(&["interrupted", "nothing has changed"]);
+    assert_eq!(everything(&file), before);
+}
+
+#[test]
+fn a_password_in_the_configuration_is_shown_nowhere() {
+    let controller = Controller::begin(SYSTEM);
+    let with_password = format!("{SYSTEM}[database]\nurl = \"postgres://daq:sesame@db.example.org/runs\"\n");
+    let hides = |ended: Ended| {
+        let Ended { stdout, stderr, .. } = &ended;
+        assert!(!stdout.contains("sesame") && !stderr.contains("sesame"), "{stdout}{stderr}");
+        ended.says(&["`database.url`", "without a password"])
+    };
+    controller.place.file("open.toml", &with_password);
+    hides(controller.place.sheaf("run open.toml").exits(1));
+    hides(controller.place.sheaf("doctor --config open.toml").exits(1));
+    hides(controller.place.sheaf("serve open.toml").exits(1));
+    controller
+        .place
+        .file("scan.csv", "run.events,database.url\n9,postgres://daq:sesame@db.example.org/runs\n");
+    hides(controller.ctl("sequence start scan.csv").exits(1));
+    // The file is changed while the controller runs, which reads it again for the next run.
+    controller.place.file("run.toml", &with_password);
+    hides(controller.ctl("start --events 5").exits(1));
+    let (_, answer) = controller.http("GET", "/api/v1/state", &[], "");
+    assert!(answer.is_object() && !answer.to_string().contains("sesame"), "{answer}");
+    controller.place.file("wrong.toml", "[database]\npassword = \"sesame\"\n");
+    let ended = controller.place.sheaf("run wrong.toml").exits(1).says(&["`password`", "password_file"]);
+    assert!(!ended.stderr.contains("sesame"), "{}", ended.stderr);
+}
+
+#[test]
+fn doctor_says_whether_the_database_works_and_does_not_make_it() {
+    let scratch = patient();
+    let look = || {
+        let json = scratch.sheaf("doctor --json --root /nowhere --config patient.toml").json();
+        let findings = field(&json, "findings").as_array().unwrap().clone();
+        findings.into_iter().find(|finding| field(finding, "group") == "database").unwrap()
+    };
+    assert_eq!(field(&look(), "severity"), "good");
+    assert!(!scratch.join("runs").exists());
+    scratch.sheaf(&format!("{RUN} --events 10")).exits(0);
+    let found = look();
+    assert_eq!(field(&found, "severity"), "good");
+    assert!(field(&found, "value").as_str().unwrap().contains("runs.db: SQLite 3."), "{found}");
+    fs::write(scratch.join("runs/runs.db"), "no database\n".repeat(1000)).unwrap();
+    let found = look();
+    assert_eq!(field(&found, "severity"), "warning");
+    assert!(field(&found, "value").as_str().unwrap().contains("not a database"), "{found}");
+    scratch.file("patient.toml", "[database]\nurl = \"postgres://daq@127.0.0.1:1/runs\"\n");
+    let found = look();
+    assert_eq!(field(&found, "severity"), "problem");
+    let why = if cfg!(feature = "postgres") { "refused" } else { "--features postgres" };
+    assert!(field(&found, "value").as_str().unwrap().contains(why), "{found}");
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn a_server_that_stops_in_the_middle_of_a_run_gets_the_run_with_the_next() {
+    let Some(server) = Server::start() else { return };
+    let scratch = ScratchDirectory::new();
+    let url = server.url();
+    scratch.file("patient.toml", &format!("[database]\nurl = \"{url}\"\ntimeout_ms = 60000\n"));
+    let place = format!("--database {url}");
+    let running = scratch.start(&format!("{RUN} --duration 0"));
+    wait_until("the run is in the database", || {
+        running.assert_runs();
+        states_in(&scratch, &place).len() == 1
+    });
+    assert_eq!(states_in(&scratch, &place), ["in_progress"]);
+    server.stop();
+    running.signal("INT");
+    running.end().exits(0).says(&["[database-behind]"]);
+    assert_eq!(states_in(&scratch, "runs"), ["good"]);
+    let waiting = || fs::read_to_string(scratch.join("runs/runs.waiting")).unwrap();
+    let directory = scratch.path().canonicalize().unwrap().join("runs/run000001");
+    assert!(waiting().ends_with(&format!(" {}\n", directory.display())), "{}", waiting());
+    assert_eq!(waiting().lines().count(), 1);
+    server.launch();
+    let ended = scratch.sheaf(&format!("{RUN} --events 100")).exits(0);
+    assert!(!ended.stderr.contains("database-behind"), "{}", ended.stderr);
+    assert_eq!(states_in(&scratch, &place), ["good", "good"]);
+    assert_eq!(waiting(), "");
 }
 
 /// A server that accepts and never answers.
