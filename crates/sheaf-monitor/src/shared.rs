@@ -7,6 +7,7 @@ use crate::map::{MapMaker, Quantity};
 use crate::messages::Messages;
 use crate::notices::{Notices, Notifier};
 use crate::traces::TraceReader;
+use crate::values::ValueBoard;
 use bytes::Bytes;
 use sheaf_telemetry::Hub;
 use std::path::Path;
@@ -29,6 +30,8 @@ pub(crate) struct Tick {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) hub: Hub,
+    /// Values from outside.
+    pub(crate) values: Arc<ValueBoard>,
     pub(crate) version: &'static str,
     pub(crate) history: Mutex<History>,
     pub(crate) told: Mutex<Told>,
