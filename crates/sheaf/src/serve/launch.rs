@@ -14,6 +14,7 @@ use log::Level;
 use sheaf_config::{Config, ConfigErrors, LogFormat, RunTable, Setting, SourceKind};
 use sheaf_control::link::Launch;
 use sheaf_control::request::{RunSettings, SequenceRow};
+use sheaf_monitor::values::ValueKeeper;
 use sheaf_telemetry::log_as;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -46,6 +47,8 @@ pub(super) struct Launcher {
     pub(super) directory: ControlDirectory,
     pub(super) inbox: SyncSender<Input>,
     pub(super) page: Page,
+    /// Values from outside.
+    pub(super) values: ValueKeeper,
 }
 
 impl Launcher {
