@@ -27,7 +27,7 @@ use crate::{
 use anyhow::{Context, bail};
 use sheaf_config::{Config, HookTransition, OutputKind, SourceKind, TransportKind};
 use sheaf_key::RunKey;
-use sheaf_monitor::values::ValueBoard;
+use sheaf_monitor::values::ValueKeeper;
 use sheaf_node::{Clock, RunControls};
 use sheaf_telemetry::{codes, log_as};
 use sheaf_wire::{RunNumber, SourceId, Timestamp};
@@ -79,8 +79,7 @@ fn make_all(
     if let Some(controls) = controls {
         controls.excluded.set(excluded);
     }
-    let values = values.board();
-    let runs = Runs { arguments, console, steering, several, page, controls, values };
+    let runs = Runs { arguments, console, steering, several, page, controls, values: &values };
     let mut verdict = Verdict::Good;
     let mut last = None;
     for count in 1_u32.. {
@@ -166,7 +165,7 @@ struct Runs<'a> {
     /// Requests of a controller, if there is one.
     controls: Option<&'a Arc<RunControls>>,
     /// Values from outside.
-    values: &'a ValueBoard,
+    values: &'a ValueKeeper,
 }
 
 impl Runs<'_> {

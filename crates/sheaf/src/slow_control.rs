@@ -6,9 +6,7 @@ use crate::token;
 use anyhow::Context as _;
 use sheaf_config::{AgeFrom, Config, SlowValue};
 use sheaf_monitor::SlowControl;
-use sheaf_monitor::values::{
-    DeclaredValue, RunValue, SentFile, ValueBoard, ValueFile, ValueKeeper, ValueLimits,
-};
+use sheaf_monitor::values::{DeclaredValue, RunValue, SentFile, ValueFile, ValueKeeper, ValueLimits};
 use sheaf_store::run::ValueRecord;
 use std::path::Path;
 use std::sync::Arc;
@@ -56,12 +54,12 @@ pub(crate) fn declared(config: &Config) -> Vec<DeclaredValue> {
 }
 
 /// Ends the numbers of a run, and returns them for its record.
-pub(crate) fn end_run(board: &ValueBoard) -> Vec<ValueRecord> {
+pub(crate) fn end_run(keeper: &ValueKeeper) -> Vec<ValueRecord> {
     let record = |RunValue { name, unit, extremes, mean, readings, unknown }| {
         let [first, last, minimum, maximum] =
             extremes.map_or([None; 4], |extremes: [f64; 4]| extremes.map(Some));
         let unknown_ms = u64::try_from(unknown.as_millis()).unwrap_or(u64::MAX);
         ValueRecord { name, unit, first, last, minimum, maximum, mean, readings, unknown_ms }
     };
-    board.end_run().into_iter().map(record).collect()
+    keeper.end_run().into_iter().map(record).collect()
 }

@@ -72,13 +72,13 @@ impl ValueBoard {
     }
 
     /// Begins the numbers of a run.
-    pub fn begin_run(&self) {
+    pub(super) fn begin_run(&self) {
         self.book().begin_run(self.now());
     }
 
     /// Ends the numbers of a run, and returns them.
     #[must_use]
-    pub fn end_run(&self) -> Vec<RunValue> {
+    pub(super) fn end_run(&self) -> Vec<RunValue> {
         self.book().end_run(self.now())
     }
 

@@ -4,6 +4,7 @@
 //! these threads: one that hangs ends with its read, or with the process.
 
 use super::board::ValueBoard;
+use super::book::RunValue;
 use super::declared::{DeclaredValue, ValueFile};
 use super::number::{self, MOST_FILE_BYTES};
 use super::sent_file;
@@ -51,6 +52,8 @@ pub struct ValueKeeper {
     /// Number of threads that read files.
     threads: Arc<AtomicUsize>,
     reading: Mutex<Reading>,
+    /// In the process of a run that has a controller.
+    follower: Option<Arc<Mutex<Follower>>>,
     over: Arc<AtomicBool>,
 }
 
@@ -73,11 +76,12 @@ impl ValueKeeper {
     /// # Errors
     /// If a thread cannot be started.
     pub fn start(declared: Vec<DeclaredValue>, open: OpenFile, sent: SentFile) -> io::Result<Self> {
-        let keeper = Self {
+        let mut keeper = Self {
             board: Arc::default(),
             open,
             threads: Arc::default(),
             reading: Mutex::default(),
+            follower: None,
             over: Arc::default(),
         };
         let sends = declared.iter().any(|value| value.file.is_none());
@@ -93,10 +97,9 @@ impl ValueKeeper {
                 begin("values sent", move || write_sent(&board, (&path, written), &over))?;
             }
             SentFile::Follow(path) if sends => {
-                let mut follower = Follower::new(path);
-                // A run that begins knows what was sent before it.
-                follower.look(&board);
-                begin("values sent", move || follower.follow(&board, &over))?;
+                let follower = Arc::new(Mutex::new(Follower::new(path)));
+                keeper.follower = Some(follower.clone());
+                begin("values sent", move || follow(&follower, &board, &over))?;
             }
             SentFile::Follow(_) => {}
         }
@@ -107,6 +110,25 @@ impl ValueKeeper {
     #[must_use]
     pub fn board(&self) -> &Arc<ValueBoard> {
         &self.board
+    }
+
+    /// Begins the numbers of a run, with what is known at this moment.
+    pub fn begin_run(&self) {
+        self.look_at_sent();
+        self.board.begin_run();
+    }
+
+    /// Ends the numbers of a run, and returns them.
+    #[must_use]
+    pub fn end_run(&self) -> Vec<RunValue> {
+        self.look_at_sent();
+        self.board.end_run()
+    }
+
+    fn look_at_sent(&self) {
+        if let Some(follower) = &self.follower {
+            follower.lock().unwrap_or_else(PoisonError::into_inner).look(&self.board);
+        }
     }
 
     /// Takes a configuration, from now on.
@@ -318,12 +340,12 @@ impl Follower {
             }
         }
     }
+}
 
-    fn follow(mut self, board: &ValueBoard, over: &AtomicBool) {
-        while !over.load(Ordering::Relaxed) {
-            std::thread::sleep(PASSED_ON);
-            self.look(board);
-        }
+fn follow(follower: &Mutex<Follower>, board: &ValueBoard, over: &AtomicBool) {
+    while !over.load(Ordering::Relaxed) {
+        follower.lock().unwrap_or_else(PoisonError::into_inner).look(board);
+        std::thread::sleep(PASSED_ON);
     }
 }
 

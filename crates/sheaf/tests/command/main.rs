@@ -96,4 +96,5 @@ mod trigger_datagrams;
 mod trigger_library;
 mod trigger_payloads;
 mod triggers;
+mod values;
 mod windowed;

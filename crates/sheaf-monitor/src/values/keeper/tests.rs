@@ -154,8 +154,15 @@ fn a_run_and_the_next_controller_get_what_programs_have_sent() {
     let reports = wait_for(&run, "the run gets it", is(2.0));
     assert_eq!(reports[0].by.as_deref(), Some("bridge"));
     let later = ValueKeeper::start(sent(), plain(), SentFile::Follow(path.clone())).unwrap();
+    later.begin_run();
     assert_eq!(later.board().reports()[0].fresh(), Some(2.0), "a run knows what was sent before it");
     fs::write(&path, "damaged").unwrap();
     send(&controller, 3.0);
     wait_for(&run, "the file is written anew", is(3.0));
+    let numbers = later.end_run();
+    assert_eq!(
+        numbers[0].extremes,
+        Some([2.0, 3.0, 2.0, 3.0]),
+        "its record has what was sent before its end"
+    );
 }
