@@ -1,9 +1,8 @@
 //! The values of a process, for several threads.
 
-use super::book::{Offer, Refusal, RunValue, SentReading, ValueBook, ValueReport};
+use super::book::{Offer, Refusal, RunValue, SentReadings, ValueBook, ValueReport};
 use super::declared::DeclaredValue;
 use crate::shared::unix_ms;
-use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -51,11 +50,11 @@ impl ValueBoard {
         self.book().refuse(refusal);
     }
 
-    pub(super) fn follow(&self, seen: u64, readings: &BTreeMap<String, Vec<SentReading>>) -> u64 {
+    pub(super) fn follow(&self, seen: u64, readings: &SentReadings) -> u64 {
         self.book().follow(self.now(), unix_ms(), (seen, readings))
     }
 
-    pub(super) fn sent(&self) -> (u64, BTreeMap<String, Vec<SentReading>>) {
+    pub(super) fn sent(&self) -> (u64, SentReadings) {
         self.book().sent()
     }
 

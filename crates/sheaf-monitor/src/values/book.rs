@@ -217,6 +217,9 @@ pub(crate) struct SentReading {
     pub(crate) by: Option<String>,
 }
 
+/// Readings by name, in the order in which they arrived.
+pub(crate) type SentReadings = BTreeMap<String, Vec<SentReading>>;
+
 #[derive(Clone, Debug, PartialEq)]
 struct Reading {
     /// `None`: its sender does not know it.
@@ -415,12 +418,7 @@ impl ValueBook {
 
     /// Takes what another process has written down of values that programs have sent. `seen` is the number of the last reading that was taken before.
     /// Returns the new one.
-    pub(crate) fn follow(
-        &mut self,
-        now: u64,
-        unix_ms: u64,
-        (seen, readings): (u64, &BTreeMap<String, Vec<SentReading>>),
-    ) -> u64 {
+    pub(crate) fn follow(&mut self, now: u64, unix_ms: u64, (seen, readings): (u64, &SentReadings)) -> u64 {
         let last = readings.values().flatten().map(|reading| reading.number).max().unwrap_or(0);
         // The file is gone and was begun anew.
         let seen = if last < seen { 0 } else { seen };
@@ -446,7 +444,7 @@ impl ValueBook {
     }
 
     /// Returns the readings for other processes, and the number of the last one.
-    pub(crate) fn sent(&self) -> (u64, BTreeMap<String, Vec<SentReading>>) {
+    pub(crate) fn sent(&self) -> (u64, SentReadings) {
         let sent = self.values.iter().filter(|(_, kept)| !kept.recent.is_empty());
         (self.sent, sent.map(|(name, kept)| (name.clone(), kept.recent.iter().cloned().collect())).collect())
     }
