@@ -12,6 +12,7 @@
 //! | [`access`], `credentials`, `session_routes` | who may look from there, what a request says about its sender, and sessions of browsers |
 //! | `description` | a run, as the command describes it |
 //! | `shared` | data that the threads of a monitor share |
+//! | `unix_time` | the time of day |
 //! | `attention` | silences, and alarms that have ended |
 //! | `assets` | the files of the page, which are part of the binary |
 //! | [`state`] | the state of a run as JSON, made from a snapshot |
@@ -72,6 +73,7 @@ mod shared;
 pub mod state;
 mod trace_routes;
 pub mod traces;
+mod unix_time;
 mod value_routes;
 pub mod values;
 

@@ -4,7 +4,7 @@ use crate::control::Answer;
 use crate::credentials::Credentials;
 use crate::routes::Route;
 use crate::serving::Server;
-use crate::shared::unix_ms;
+use crate::unix_time::unix_ms;
 use crate::values::{Offer, Refusal};
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Path, Query, State};

@@ -342,7 +342,7 @@ def test_values_from_outside_are_sent_and_those_that_are_not_taken_are_named(tmp
     serve = Serve(tmp_path, VALUES)
     try:
         controller = connect(serve)
-        controller.set_values({"hv-ecal": 1600, "beam": float("nan")})
+        controller.set_values({"hv-ecal": 1600, "beam": float("nan")}, time_s=time.time() - 5)
         values = controller.values()
         assert (values["hv-ecal"].value, values["hv-ecal"].state, values["hv-ecal"].level) == (1600, "fresh", "warning")
         assert (values["beam"].value, values["beam"].state, values["beam"].unit) == (None, "unknown", "nA")

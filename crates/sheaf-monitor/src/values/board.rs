@@ -2,14 +2,14 @@
 
 use super::book::{Offer, Refusal, RunValue, SentReadings, ValueBook, ValueReport};
 use super::declared::DeclaredValue;
-use crate::shared::unix_ms;
+use crate::unix_time::unix_ms;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// Time of the clock when it begins, so that values may be older than it. Milliseconds.
 const ORIGIN: u64 = 1 << 42;
 
-/// See the [module](self). Threads that carry data do not know it.
+/// The values of a process. Threads that carry data do not know it.
 #[derive(Debug)]
 pub struct ValueBoard {
     book: Mutex<ValueBook>,

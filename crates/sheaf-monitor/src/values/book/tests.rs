@@ -1,4 +1,4 @@
-//! What is known of values at which time.
+//! States of values, and their numbers, from readings at given times.
 
 use super::*;
 use crate::values::ValueFile;
