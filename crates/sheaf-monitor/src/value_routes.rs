@@ -101,7 +101,8 @@ fn take(server: &Server, by: &str, body: &Bytes) -> Answer {
     let values = &server.shared.values;
     let refuse = |refusal: Refusal, text: &str| {
         values.refuse(refusal);
-        Answer::error(400, refusal.name(), text, refusal.remedy())
+        let status = if refusal == Refusal::Future { 409 } else { 400 };
+        Answer::error(status, refusal.name(), text, refusal.remedy())
     };
     let Sent { values: sent, time_ms } = match serde_json::from_slice(body) {
         Ok(sent) => sent,

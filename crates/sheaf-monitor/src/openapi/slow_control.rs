@@ -1,7 +1,7 @@
 //! Requests about values from outside, and the schemas of their bodies and answers.
 
 use super::operation::Operation;
-use super::values::{count, exact, list, map, nullable, number, object, one_of, reference, text, within};
+use super::values::{count, exact, list, map, nullable, number, object, one_of, reference, text};
 use crate::values::Refusal;
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(super) fn paths() -> Vec<Operation> {
         )
         .note("In the binary form of `/api/v1/history`, with one column. Rows in which the value was not fresh are NaN.")
         .part("name", &name(), json!("hv-ecal"))
-        .query("step", &within(0, u32::MAX.into()), ("Milliseconds between rows: 100, 1000 or 10000.", json!(1_000)))
+        .query("step", &json!({ "type": "integer", "enum": [100, 1_000, 10_000] }), ("Milliseconds between rows: 100, 1000 or 10000.", json!(1_000)))
         .required()
         .gives_media("application/octet-stream", "The rows.")
         .errors(&[400, 404]),
@@ -36,7 +36,7 @@ pub(super) fn paths() -> Vec<Operation> {
             .gives(200, "All were taken.", &taken(), &json!({ "taken": 2, "age_ms": 0 }))
             .gives(422, "Some were not taken.", &refusal, &example_of_refusal())
             .changes()
-            .errors(&[408]),
+            .errors(&[408, 409]),
     ]
 }
 

@@ -94,7 +94,7 @@ fn what_makes_no_sense_is_refused_with_a_reason_and_counted() {
         (r#"{"hv": 1500}"#.to_owned(), 400, "invalid"),
         ("[]".to_owned(), 400, "invalid"),
         (String::new(), 400, "invalid"),
-        (format!(r#"{{"values": {{"hv": 1}}, "time_ms": {}}}"#, now + 3_600_000), 400, "future"),
+        (format!(r#"{{"values": {{"hv": 1}}, "time_ms": {}}}"#, now + 3_600_000), 409, "future"),
         (r#"{"values": {"hv": 1}, "time_ms": -5}"#.to_owned(), 400, "invalid"),
         (r#"{"values": {"hv": 1}, "time_ms": 1e300}"#.to_owned(), 400, "invalid"),
         (many, 422, "values"),

@@ -18,10 +18,11 @@ pub(super) fn line(value: &ValueRecord) -> String {
     else {
         return format!("{name}  not known");
     };
+    let noun = if *readings == 1 { "reading" } else { "readings" };
     let missing = if *unknown_ms == 0 { String::new() } else { format!(", unknown for {unknown:.1} s") };
     let [first, last, minimum, maximum, mean] = [first, last, minimum, maximum, mean].map(|it| digits(*it));
     format!(
-        "{name}  {} ({minimum} to {maximum}, first {first}, last {last}), {readings} readings{missing}",
+        "{name}  {} ({minimum} to {maximum}, first {first}, last {last}), {readings} {noun}{missing}",
         with_unit(&mean, unit)
     )
 }
