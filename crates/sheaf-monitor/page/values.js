@@ -66,12 +66,13 @@ function trend({ trend: points = [], warning_below, warning_above, error_below, 
   const known = /** @type {number[]} */ (points.filter((point) => point !== null));
   if (known.length === 0) return html`<small>${points.length === 0 ? "not yet" : "not known"}</small>`;
   const [low, high] = [Math.min(...known), Math.max(...known)];
-  // A value that rests is in the middle.
-  const room = (high - low || Math.abs(high) * 0.01 || 1) * 0.25;
+  // A value that rests is in the middle. Its means differ by roundings of single precision.
+  const size = Math.max(Math.abs(low), Math.abs(high));
+  const room = (high - low > 1e-5 * size ? high - low : size * 0.01 || 1) * 0.25;
   const [from, to] = [low - room, high + room];
   const y = (/** @type {number} */ number) => (HEIGHT * (to - number) / (to - from)).toFixed(1);
   const limits = [warning_below, warning_above, error_below, error_above].filter((limit) => limit !== null && limit > from && limit < to);
-  const text = low === high ? `${short(low)} all the time` : `${short(low)} to ${short(high)}`;
+  const text = short(low) === short(high) ? `${short(low)} all the time` : `${short(low)} to ${short(high)}`;
   return html`<svg class="trend" viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label=${`Last ten minutes: ${text}`}>
     <title>${text}</title>
     ${limits.map((limit) => html`<line class="limit" x1="0" x2=${WIDTH} y1=${y(/** @type {number} */ (limit))} y2=${y(/** @type {number} */ (limit))} />`)}

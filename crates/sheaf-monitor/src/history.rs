@@ -157,10 +157,13 @@ fn mean(ring: &Ring) -> Vec<f32> {
 }
 
 /// Returns the mean; NaN of nothing.
+#[expect(clippy::cast_possible_truncation, reason = "a row has single precision")]
 fn mean_of(values: impl Iterator<Item = f32>) -> f32 {
-    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    // The sum has more digits, so that the mean of equal numbers is that number.
+    let add = |(sum, count), value: f32| (sum + f64::from(value), count + 1.0);
+    let (sum, count) = values.fold((0.0_f64, 0.0_f64), add);
     // No number at all: 0 / 0 is NaN.
-    sum / count
+    (sum / count) as f32
 }
 
 #[cfg(test)]

@@ -32,6 +32,17 @@ scenario("a value goes stale on the page, too, when the server does not say anyt
   await until(page, () => /stale/.test(document.querySelector(".values tbody tr:nth-child(4)").textContent));
 });
 
+scenario("a value that rests is drawn as a line, whatever its last digits are", async (mock, show) => {
+  const resting = sampleValues();
+  resting.values[3].trend = Array.from({ length: 60 }, (_, index) => 1.4 + (index === 30 ? 1e-7 : 0));
+  mock.values = () => ({ ...resting, time_ms: Date.now() });
+  const page = await show();
+  await page.waitForSelector(".values tbody tr");
+  const heights = await page.locator(".values tr:nth-child(4) path").evaluate((path) => [...path.getAttribute("d").matchAll(/[ML][\d.]+ ([\d.]+)/g)].map(([, y]) => y));
+  assert.deepEqual(new Set(heights), new Set(["13.0"]));
+  assert.match(await page.locator(".values tr:nth-child(4) svg").getAttribute("aria-label"), /1\.4 all the time/);
+});
+
 scenario("an answer that does not come makes all values unknown", async (mock, show) => {
   const page = await show();
   await page.waitForSelector(".values tbody tr");
