@@ -29,6 +29,9 @@ rms_bytes = 0
 [control]
 stop_timeout_ms = 2000
 cut_timeout_ms = 2000
+[value.hv-ecal]
+unit = "V"
+[value.beam]
 """
 
 #: schemathesis has no module to run; its script need not be on the search path.

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { MockControl } from "./mock-control.js";
 import { encodeMap, sampleMap } from "./sample-map.js";
-import { sampleColumns, sampleFigures, sampleHistograms, sampleState, sampleTrace, sampleTraces, sampleValue } from "./sample.js";
+import { sampleColumns, sampleFigures, sampleHistograms, sampleState, sampleTrace, sampleTraces, sampleValue, sampleValues } from "./sample.js";
 
 export const PAGE = fileURLToPath(new URL("../../crates/sheaf-monitor/page/", import.meta.url));
 const SENT = /\.(html|js|css|svg)$/;
@@ -37,6 +37,8 @@ export class Mock {
     this.figures = sampleFigures;
     this.traces = sampleTraces();
     this.histograms = sampleHistograms();
+    // Values from outside. Null: the server refuses them.
+    this.values = () => sampleValues();
     // What the map shows. Null: the server refuses it.
     this.map = sampleMap();
     // Run control, which a server of one run has not.
@@ -137,6 +139,7 @@ export class Mock {
     else if (pathname === "/api/v1/columns") this.json(response, this.columns);
     else if (pathname === "/api/v1/stream") this.open(response);
     else if (pathname === "/api/v1/histograms") this.list(response, searchParams);
+    else if (pathname === "/api/v1/values") this.giveValues(response);
     else if (pathname === "/api/v1/map") this.giveMap(response, searchParams.get("quantity"));
     else if (pathname === "/api/v1/traces") this.json(response, this.traces);
     else if (pathname.startsWith("/api/v1/traces/")) this.trace(response, pathname.slice("/api/v1/traces/".length));
@@ -165,6 +168,12 @@ export class Mock {
     const [name, reference] = [wanted.get("name"), wanted.get("reference")];
     const histograms = this.histograms.histograms.filter((one) => name === null || one.name === name);
     this.json(response, { ...this.histograms, histograms, ...(reference && { reference: Number(reference) || null }) });
+  }
+
+  giveValues(response) {
+    const values = this.values?.() ?? null;
+    if (values === null) response.statusCode = 500;
+    this.json(response, values ?? { code: "failed", text: "there are no values", remedy: "look again" });
   }
 
   giveMap(response, quantity) {

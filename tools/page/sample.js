@@ -97,6 +97,7 @@ export function sampleState() {
       { code: "dead-time", severity: "warning", text: "33 % dead time in the last 10 s: builders have no credit left", culprit: "bu1", remedy: "add builder units, or raise filter.workers and builder.slots", since_ms: now - 12_000, silence: null },
     ],
     past_alarms: [],
+    values: { declared: 4, fresh: 2, stale: 1, unknown: 1 },
     log: [],
   };
   for (let index = 0; index < 4; index += 1) state.nodes.push(readout(index));
@@ -315,4 +316,22 @@ export function sampleHistograms() {
     sketch: { columns: 32, rows: 1, x: [0, 32], y: [0, 0], values: bins(32, (bin) => (bin === 9 ? null : 1 + 0.1 * Math.sin(bin))), errors: bins(32, (bin) => (bin === 9 ? null : 0.02 + 0.01 * (bin % 3))), reference: bins(32, (bin) => 1 + 0.1 * Math.sin(bin + 0.2)) },
   };
   return { run: 7, complete: false, written_ms: updated_ms, socket: null, reference: 6, publishers: [], taken: 12, stale: 0, refused: {}, histograms: [charge, gain, hits, time] };
+}
+
+// Values from outside: one in order, one beyond its limit, one that nobody sends any more, one whose file is damaged.
+export function sampleValues(now = Date.now()) {
+  const none = { warning_below: null, warning_above: null, error_below: null, error_above: null };
+  const trend = (value) => Array.from({ length: 60 }, (_, index) => value(index));
+  const value = { unit: null, value: null, state: "unknown", level: null, age_ms: null, missing_ms: 0, stale_ms: 30_000, file: null, by: null, problem: null, ...none, readings: 0 };
+  return {
+    time_ms: now,
+    values: [
+      { ...value, name: "beam", unit: "nA", value: 12.52, state: "stale", age_ms: 154_000, by: "epics", readings: 812, trend: trend((index) => (index < 45 ? 12.4 + 0.2 * Math.sin(index / 5) : null)) },
+      { ...value, name: "crate", unit: "\u00b0C", file: "/run/crate", problem: 'the file has "ERR", which is not one number' },
+      { ...value, name: "hv-ecal", unit: "V", value: 1561.25, state: "fresh", level: "warning", age_ms: 400, file: "/run/hv/ecal", warning_below: 1450, warning_above: 1550, error_above: 1600, readings: 900,
+        trend: trend((index) => 1500 + (index > 40 ? 3 * (index - 40) : Math.sin(index))) },
+      { ...value, name: "magnet", unit: "T", value: 1.4002, state: "fresh", level: "good", age_ms: 900, by: "epics", readings: 88, trend: trend((index) => (index > 12 && index < 18 ? null : 1.4 + 0.0001 * Math.cos(index / 3))) },
+    ],
+    refused: { undeclared: 2, from_file: 0, no_number: 0, late: 0, future: 0, invalid: 0 },
+  };
 }

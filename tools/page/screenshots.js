@@ -37,6 +37,9 @@ await picture("overview", { colorScheme: "light", viewport: { width: 1180, heigh
 await picture("trace", { colorScheme: "light", viewport: { width: 1180, height: 620 }, hash: "#panel=traces&trace=7%2F1413" }, (page) => page.waitForSelector(".waterfall tr"));
 await picture("histograms", { colorScheme: "light", viewport: { width: 1180, height: 760 }, hash: "#panel=histograms&histogram=charge" }, (page) => page.waitForSelector("#histogram canvas"));
 await picture("histograms-phone", { colorScheme: "dark", viewport: { width: 390, height: 844 }, hash: "#panel=histograms" }, (page) => page.waitForSelector(".histograms canvas"));
+await picture("values", { colorScheme: "light", viewport: { width: 1180, height: 330 }, hash: "#panel=values" }, (page) => page.waitForSelector(".values tbody tr"));
+await picture("values-dark", { colorScheme: "dark", viewport: { width: 1180, height: 330 }, hash: "#panel=values" }, (page) => page.waitForSelector(".values tbody tr"));
+await picture("values-phone", { colorScheme: "light", viewport: { width: 390, height: 844 }, hash: "#panel=values" }, (page) => page.waitForSelector(".values tbody tr"));
 await picture("flow", { colorScheme: "light", viewport: { width: 1180, height: 560 }, hash: "#panel=flow" });
 
 // The map.

@@ -66,6 +66,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.tags();
         checker.check_fields();
         checker.hooks();
+        checker.values();
         checker.agents();
         checker.nodes(purpose);
     }

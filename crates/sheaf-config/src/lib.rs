@@ -66,6 +66,7 @@ mod row_settings;
 mod run_table;
 mod secrets;
 mod settings;
+mod slow_values;
 mod source_lists;
 mod source_map;
 mod streams;
@@ -93,16 +94,16 @@ pub use run_table::RunTable;
 #[doc(hidden)]
 pub use run_table::fuzz_run_table;
 pub use settings::{
-    Access, Affinity, Agents, BuildBy, Builder, Building, CardClock, Check, CheckField, Congestion,
+    Access, Affinity, AgeFrom, Agents, BuildBy, Builder, Building, CardClock, Check, CheckField, Congestion,
     Consumers, Content, Control, Counted, Database, Described, Emulated, EthernetBackend, Feed, Filter,
     FilterKind, FramePacing, FreeRunning, FrontEnd, HitDecoder, HitTimes, Hits, Hook, HookTransition,
     Incomplete, IncompletePolicy, Lab, LabHead, LabPlacement, LibfabricProvider, Log, LogFormat, LossAction,
     Manager, Measure, MemoryPolicy, Monitor, Node, ObjectCheck, ObjectStore, Output, OutputCompression,
     OutputFormat, OutputKind, Pacing, PacketProtocol, Preprocessing, Program, Protocol, Readout, Replay,
-    Requirement, Restart, Run, Shaping, ShapingPolicy, ShiftAction, SizeModel, Source, SourceCommand,
-    SourceGroup, SourceKind, SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed, Tls, Trace, Transport,
-    TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerLibrary, TriggerMode, TriggerNetwork,
-    TriggerProtocol, Windows,
+    Requirement, Restart, Run, Shaping, ShapingPolicy, ShiftAction, SizeModel, SlowValue, Source,
+    SourceCommand, SourceGroup, SourceKind, SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed, Tls,
+    Trace, Transport, TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerLibrary, TriggerMode,
+    TriggerNetwork, TriggerProtocol, Windows,
 };
 #[doc(hidden)]
 pub use source_lists::fuzz_source_map;
@@ -191,6 +192,8 @@ pub struct Config {
     pub require: BTreeMap<String, Requirement>,
     /// Commands before and after transitions of the run, by name.
     pub hooks: BTreeMap<String, Hook>,
+    /// Values from outside of the run, by name.
+    pub values: BTreeMap<String, SlowValue>,
     /// Nodes listed one by one. If empty, they are generated from `readout.count`, `builder.count` and `output.nodes`.
     pub node: Vec<Node>,
 }

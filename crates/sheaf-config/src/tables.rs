@@ -3,7 +3,7 @@
 use crate::Config;
 use crate::knob::{Knob, Section};
 use crate::settings::{
-    CardClock, CheckField, Hook, Program, Requirement, SourceGroup, Stream, Tag, TriggerClass,
+    CardClock, CheckField, Hook, Program, Requirement, SlowValue, SourceGroup, Stream, Tag, TriggerClass,
 };
 
 /// Lists the tables once: the name in the file, and the field.
@@ -144,6 +144,7 @@ named_tables! {
     CHECK_FIELDS = "check_fields", "check value" => check_fields: CheckField;
     REQUIRE = "require", "requirement" => require: Requirement;
     HOOKS = "hook", "hook" => hooks: Hook;
+    VALUES = "value", "value" => values: SlowValue;
 }
 
 /// A table of tables: its name, what one of its tables is called in messages, and how that looks in the file.

@@ -6,7 +6,7 @@
 /** @import { Feed } from "./feed.js" */
 /** @import { MapFeed } from "./map-data.js" */
 /** @import { Operator } from "./operator.js" */
-/** @import { AuditEntry, HistogramList, RunRecord, Traced, TracedList } from "./types.js" */
+/** @import { AuditEntry, HistogramList, RunRecord, Traced, TracedList, ValueList } from "./types.js" */
 /** @import { Navigation, View } from "./view.js" */
 /** @import { Child, VNode } from "./vendor/preact.js" */
 import { alarmsPanel, announcements, faultsPanel } from "./alarms.js";
@@ -26,6 +26,7 @@ import { nodesPanel } from "./nodes.js";
 import { commandsPanel, runsPanel } from "./runs.js";
 import { sourcesPanel } from "./sources.js";
 import { tracesPanel } from "./traces.js";
+import { valuesPanel } from "./values.js";
 import { verdictPanel } from "./verdict.js";
 import { PANELS } from "./view.js";
 
@@ -43,6 +44,7 @@ import { PANELS } from "./view.js";
  * @property {Feed<Traced>} trace The trace that is open.
  * @property {Feed<HistogramList>} histograms
  * @property {Feed<HistogramList>} histogram The histogram that is open.
+ * @property {Feed<ValueList>} values
  * @property {MapFeed} map
  * @property {Operator} operator
  * @property {Navigation} navigation
@@ -74,6 +76,7 @@ export function app(page) {
         panel(page, "books", "third", booksPanel(page, state)),
         panel(page, "sources", "third", sourcesPanel(page, state)),
         panel(page, "latency", "third", latencyPanel(state), chartsOf(page, "latency")),
+        state.values?.declared > 0 && panel(page, "values", "whole", valuesPanel(page, state)),
         panel(page, "nodes", "half", nodesPanel(page, state)),
         panel(page, "log", "half", logPanel(page, state)),
         panel(page, "traces", "whole", tracesPanel(page, state)),

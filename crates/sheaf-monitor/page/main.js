@@ -17,6 +17,8 @@ import { Navigation } from "./view.js";
 const LOOK_MS = 250;
 /** Time of the run between looks for traces, in seconds. */
 const TRACES_S = 2;
+/** Time between looks for values from outside. */
+const VALUES_MS = 1000;
 /** Time between looks for histograms. */
 const HISTOGRAMS_MS = 2000;
 /** States come more often than this; between them nothing needs to be drawn. */
@@ -54,6 +56,7 @@ const traces = new Feed({ base, onChange: changePage });
 const trace = new Feed({ base, onChange: changePage });
 const histograms = new Feed({ base, onChange: changePage });
 const histogram = new Feed({ base, onChange: changePage });
+const values = new Feed({ base, onChange: changePage });
 const map = new MapFeed({ base, onChange: changePage });
 // It takes a token out of the address before the view is read from there.
 const operator = new Operator({
@@ -106,6 +109,8 @@ function changeState() {
     // The list grows while the run does; events of a run that is over stay.
     traces.want(`traces?last=50&run=${number}`, `${Math.floor(seconds / TRACES_S)} ${phase}`);
   }
+  // Without any, there is no panel.
+  if (store.state !== null) values.want(store.state.values?.declared > 0 ? "values" : "", `${Math.floor(store.state.time_ms / VALUES_MS)}`);
   map.want(store.state === null ? "" : navigation.view.map);
   trace.want(navigation.view.trace && `traces/${navigation.view.trace}`, "");
   changePage();
@@ -162,7 +167,7 @@ function paint() {
   const fresh = store.freshness(performance.now());
   try {
     const view = navigation.view;
-    render(app({ store, numbers, figures, runs, record, audit, traces, trace, histograms, histogram, map, operator, navigation, view, fresh, help, showHelp, changed: changePage }), root);
+    render(app({ store, numbers, figures, runs, record, audit, traces, trace, histograms, histogram, values, map, operator, navigation, view, fresh, help, showHelp, changed: changePage }), root);
   } catch (error) {
     // Without this, the last picture would stay, and look as if it were of now.
     failed = true;

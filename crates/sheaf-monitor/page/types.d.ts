@@ -177,6 +177,8 @@ export interface State {
   latency: Latency;
   alarms: Alarm[];
   past_alarms: PastAlarm[];
+  /** Numbers of values from outside. */
+  values: { declared: number; fresh: number; stale: number; unknown: number };
   /** Absent where the page belongs to one run, which nobody controls. */
   control?: Control;
   log: Message[];
@@ -362,6 +364,35 @@ export interface RunRecord {
   comments: { time_ns: number; author: string; text?: string; quality?: string }[];
   /** Settings that differ from those of the run before: their values then and now. */
   changed?: Record<string, (string | null)[]>;
+}
+
+/** Values from outside. */
+export interface ValueList {
+  /** Unix time. */
+  time_ms: number;
+  values: SlowValue[];
+  refused: Record<string, number>;
+}
+
+export interface SlowValue {
+  name: string;
+  unit: string | null;
+  /** The last number; that of now only if the value is fresh. */
+  value: number | null;
+  state: "fresh" | "stale" | "unknown";
+  /** Null unless it is fresh. */
+  level: "good" | "warning" | "error" | null;
+  age_ms: number | null;
+  stale_ms: number;
+  file: string | null;
+  by: string | null;
+  problem: string | null;
+  warning_below: number | null;
+  warning_above: number | null;
+  error_below: number | null;
+  error_above: number | null;
+  /** Means over 10 s, the newest last; absent before the first. */
+  trend?: (number | null)[];
 }
 
 /** The histograms of a run. */

@@ -13,6 +13,7 @@ export const PANELS = [
   { id: "sources", title: "Sources", key: "6" },
   { id: "latency", title: "Latency", key: "7" },
   { id: "nodes", title: "Nodes", key: "8" },
+  { id: "values", title: "Slow control", key: "v" },
   { id: "log", title: "Log", key: "9" },
   { id: "traces", title: "Remarkable events", key: "t" },
   { id: "histograms", title: "Histograms", key: "h" },

@@ -13,3 +13,12 @@ pub trait Access: Send + Sync + Debug {
     /// The answer that refuses anybody else.
     fn admit(&self, credentials: &Credentials) -> Result<(), Answer>;
 }
+
+/// Knows who may send values from outside, by their tokens.
+pub trait Senders: Send + Sync + Debug {
+    /// Checks that somebody may send values, and returns the name.
+    ///
+    /// # Errors
+    /// The answer that refuses anybody else.
+    fn admit_sender(&self, credentials: &Credentials) -> Result<String, Answer>;
+}

@@ -3,13 +3,17 @@
 //! A condition raises its alarm when it has lasted for a time that depends on it. The alarm goes when the condition does, except for losses,
 //! which stay for the rest of the run because the numbers they come from do.
 
+mod values;
+
 use crate::advice;
 use crate::state::{Alarm, NodeState, Severity, SourceState, State};
 use sheaf_protocol::manager::DeadTimeCause;
 use std::collections::{BTreeMap, VecDeque};
 
+pub(crate) use values::ValueAlarms;
+
 /// Codes of all alarms, with their meaning, for the page about them.
-pub const CODES: [(&str, &str); 8] = [
+pub const CODES: [(&str, &str); 11] = [
     ("imbalance", "books do not balance"),
     ("loss", "accepted data were lost"),
     ("node-silent", "a node does not publish"),
@@ -18,6 +22,9 @@ pub const CODES: [(&str, &str); 8] = [
     ("dead-time", "more than 5 % of the last 10 s were dead time"),
     ("source-silent", "a source does not give a fragment that is requested"),
     ("incomplete", "events were built without a required source in the last 10 s"),
+    ("value-error", "a value from outside is beyond a limit that is an error"),
+    ("value-warning", "a value from outside is beyond a limit that is a warning"),
+    ("value-stale", "a value from outside is not known"),
 ];
 
 /// Time over which dead time and incomplete events are judged.
@@ -108,9 +115,14 @@ impl Alarms {
             }
         }
         self.began = began;
-        raised.sort_by_key(|alarm| (std::cmp::Reverse(alarm.severity), alarm.since_ms));
+        sort(&mut raised);
         raised
     }
+}
+
+/// Puts the most severe alarm first, and of those the oldest.
+pub(crate) fn sort(alarms: &mut [Alarm]) {
+    alarms.sort_by_key(|alarm| (std::cmp::Reverse(alarm.severity), alarm.since_ms));
 }
 
 fn alarm(code: &'static str, severity: Severity, text: String, culprit: Option<&str>, remedy: &str) -> Alarm {

@@ -69,6 +69,7 @@ assets! {
     "sources.js": "text/javascript; charset=utf-8",
     "store.js": "text/javascript; charset=utf-8",
     "traces.js": "text/javascript; charset=utf-8",
+    "values.js": "text/javascript; charset=utf-8",
     "verdict.js": "text/javascript; charset=utf-8",
     "view.js": "text/javascript; charset=utf-8",
     "vendor/htm.js": "text/javascript; charset=utf-8",

@@ -113,6 +113,19 @@ impl History {
         self.encode(ring, row.clamp(ring.first(), ring.rows))
     }
 
+    /// Returns at most `most` means over `together` rows of the ring with this resolution, the newest last; `None` where nothing is known.
+    pub(crate) fn latest(&self, step_ms: u32, most: usize, together: usize) -> Vec<Option<f32>> {
+        let Some(ring) = self.rings.iter().find(|ring| ring.step_ms == step_ms) else { return Vec::new() };
+        let groups = usize::try_from(ring.rows - ring.first()).unwrap_or(0) / together;
+        let groups = groups.min(most) as u64;
+        let first = |group: u64| ring.rows - (groups - group) * together as u64;
+        let mean = |group: u64| {
+            let known = (first(group)..first(group + 1)).map(|row| ring.row(row)[0]);
+            mean_of(known.filter(|value| !value.is_nan()))
+        };
+        (0..groups).map(|group| Some(mean(group)).filter(|mean| !mean.is_nan())).collect()
+    }
+
     /// Returns a header of 32 bytes and the rows from `first` on, column by column.
     fn encode(&self, ring: &Ring, first: u64) -> Vec<u8> {
         let rows = ring.rows - first;
@@ -138,12 +151,19 @@ impl History {
 fn mean(ring: &Ring) -> Vec<f32> {
     let rows = ring.rows.saturating_sub(ROWS_TOGETHER as u64)..ring.rows;
     let of_column = |column: usize| {
-        let known = rows.clone().map(|row| ring.row(row)[column]).filter(|value| !value.is_nan());
-        let (sum, count) = known.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
-        // No number at all: 0 / 0 is NaN.
-        sum / count
+        mean_of(rows.clone().map(|row| ring.row(row)[column]).filter(|value| !value.is_nan()))
     };
     (0..ring.columns).map(of_column).collect()
+}
+
+/// Returns the mean; NaN of nothing.
+#[expect(clippy::cast_possible_truncation, reason = "a row has single precision")]
+fn mean_of(values: impl Iterator<Item = f32>) -> f32 {
+    // The sum has more digits, so that the mean of equal numbers is that number.
+    let add = |(sum, count), value: f32| (sum + f64::from(value), count + 1.0);
+    let (sum, count) = values.fold((0.0_f64, 0.0_f64), add);
+    // No number at all: 0 / 0 is NaN.
+    (sum / count) as f32
 }
 
 #[cfg(test)]
@@ -194,6 +214,18 @@ mod tests {
         let (_, rows, _, first, last, values) = decode(&history.from(0));
         assert_eq!((u64::from(rows), first, last), (kept, 2_000.0, kept + 9));
         assert!((values[0] - 10.0).abs() < f32::EPSILON);
+    }
+
+    #[test]
+    fn a_trend_has_the_means_of_the_newest_rows() {
+        let history = counting(7);
+        assert_eq!(history.latest(100, 60, 2), [Some(1.5), Some(3.5), Some(5.5)]);
+        assert_eq!(history.latest(100, 2, 2), [Some(3.5), Some(5.5)]);
+        assert_eq!(history.latest(1_000, 60, 10), []);
+        let mut gaps = History::new(0, 1);
+        gaps.push(&[4.0]);
+        gaps.fill_up_to(4);
+        assert_eq!(gaps.latest(100, 60, 2), [Some(4.0), None]);
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! | [`access`], `credentials`, `session_routes` | who may look from there, what a request says about its sender, and sessions of browsers |
 //! | `description` | a run, as the command describes it |
 //! | `shared` | data that the threads of a monitor share |
+//! | `unix_time` | the time of day |
 //! | `attention` | silences, and alarms that have ended |
 //! | `assets` | the files of the page, which are part of the binary |
 //! | [`state`] | the state of a run as JSON, made from a snapshot |
@@ -27,6 +28,7 @@
 //! | `messages` | the last messages of the log |
 //! | [`prometheus`] | alert rules and dashboards |
 //! | [`openmetrics`] | a snapshot in the format of Prometheus |
+//! | [`values`], `value_routes` | values from outside of the run: slow control, and requests for them |
 //! | [`traces`], `trace_routes` | traces of single events, the thread that collects them, and requests for them |
 //!
 //! Everything comes from snapshots of a [`sheaf_telemetry::Hub`]. The server has a thread of its own with a runtime of one thread, and
@@ -71,10 +73,13 @@ mod shared;
 pub mod state;
 mod trace_routes;
 pub mod traces;
+mod unix_time;
+mod value_routes;
+pub mod values;
 
 pub use description::{NodeDescription, RunDescription, RunVerdict};
 pub use guard::is_this_host;
 pub use messages::{Level, LogEntry};
-pub use monitor::{Monitor, MonitorError, Services};
+pub use monitor::{Monitor, MonitorError, Services, SlowControl};
 pub use notices::{Notice, Notifier};
 pub use remote::{RemotePage, RemotePageError};

@@ -1,7 +1,7 @@
 //! The monitor of a process: its thread, and what the command tells it.
 
-use crate::access::Access;
-use crate::alarms::Alarms;
+use crate::access::{Access, Senders};
+use crate::alarms::{self, Alarms, ValueAlarms};
 use crate::attention::{Attention, PastAlarms};
 use crate::columns::Columns;
 use crate::control::Control;
@@ -13,8 +13,10 @@ use crate::notices::{Notices, Notifier};
 use crate::remote::{Identity, RemotePage, RemotePageError, TlsListener};
 use crate::server::router;
 use crate::serving::Server;
-use crate::shared::{Notified, Shared, Tick, unix_ms};
+use crate::shared::{Notified, Shared, Tick};
 use crate::state::{self, Context};
+use crate::unix_time::unix_ms;
+use crate::values::{ValueBoard, ValueCounts};
 use bytes::Bytes;
 use rustls::ServerConfig;
 use sheaf_telemetry::{Hub, Snapshot, log_as};
@@ -68,6 +70,17 @@ pub struct Services {
     pub control: Option<Arc<dyn Control>>,
     /// The page for other hosts.
     pub remote: Option<RemotePage>,
+    /// Values from outside, and who may send them.
+    pub values: Option<SlowControl>,
+}
+
+/// Values from outside, and who may send them.
+#[derive(Clone, Debug)]
+pub struct SlowControl {
+    /// The values.
+    pub board: Arc<ValueBoard>,
+    /// Knows who may send values.
+    pub senders: Arc<dyn Senders>,
 }
 
 /// Where a monitor listens.
@@ -128,7 +141,7 @@ impl Monitor {
     pub fn start_with(
         address: SocketAddr,
         version: &'static str,
-        Services { control, remote }: Services,
+        Services { control, remote, values }: Services,
     ) -> Result<Self, MonitorError> {
         if !address.ip().is_loopback() {
             return Err(MonitorError::NotLoopback(address));
@@ -139,6 +152,7 @@ impl Monitor {
         let history = Mutex::new(History::new(unix_ms(), Columns::list().len()));
         let shared = Arc::new(Shared {
             hub: Hub::default(),
+            values: values.as_ref().map(|values| values.board.clone()).unwrap_or_default(),
             version,
             history,
             told: Mutex::default(),
@@ -156,7 +170,7 @@ impl Monitor {
         let serving = shared.clone();
         let body = move || {
             let doors = Doors { local: listener, remote };
-            if let Err(error) = runtime.block_on(serve(doors, (serving, control), stopped)) {
+            if let Err(error) = runtime.block_on(serve(doors, (serving, control, values), stopped)) {
                 log_as!(PAGE_FAILED; "the page is not served any more: {error}");
             }
         };
@@ -239,7 +253,7 @@ impl Drop for Monitor {
 /// Serves requests and takes rows until `stopped`. Requests that wait then are given up.
 async fn serve(
     Doors { local, remote }: Doors,
-    (shared, control): (Arc<Shared>, Option<Arc<dyn Control>>),
+    (shared, control, values): (Arc<Shared>, Option<Arc<dyn Control>>, Option<SlowControl>),
     stopped: oneshot::Receiver<()>,
 ) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(local)?;
@@ -247,7 +261,8 @@ async fn serve(
     let (ticker, ticks) = watch::channel(Tick::default());
     let mut clock = TickClock::new(shared.clone());
     ticker.send_replace(clock.tick());
-    let server = Server { shared, ticks, control, address, door: Door::Local };
+    let senders = values.map(|values| values.senders);
+    let server = Server { shared, ticks, control, senders, address, door: Door::Local };
     let mut service = std::pin::pin!(axum::serve(listener, router(server.clone())).into_future());
     let mut remote_service = std::pin::pin!(serve_others(remote, server));
     let mut stopped = std::pin::pin!(stopped);
@@ -286,6 +301,7 @@ struct TickClock {
     shared: Arc<Shared>,
     columns: Columns,
     alarms: Alarms,
+    value_alarms: ValueAlarms,
     past_alarms: PastAlarms,
     began: Instant,
     ticks: u64,
@@ -298,6 +314,7 @@ impl TickClock {
             shared,
             columns: Columns::default(),
             alarms: Alarms::default(),
+            value_alarms: ValueAlarms::default(),
             past_alarms: PastAlarms::default(),
             began: Instant::now(),
             ticks: 0,
@@ -335,6 +352,10 @@ impl TickClock {
         let mut state = state::compose(&snapshot, &context);
         let attention = Attention::of(control.as_ref());
         state.alarms = self.alarms.judge(&state);
+        let values = self.shared.values.reports();
+        state.alarms.extend(self.value_alarms.judge(state.time_ms, &values));
+        alarms::sort(&mut state.alarms);
+        state.values = ValueCounts::of(&values);
         attention.silence(state.time_ms, &mut state.alarms);
         state.past_alarms = self.past_alarms.follow(&state, &attention);
         (state.log, state.control) = (log, control);
@@ -356,6 +377,7 @@ impl TickClock {
         if number >= history.rows() {
             history.fill_up_to(number);
             history.push(&row);
+            self.shared.values.add_row(number);
         }
         history.rows()
     }

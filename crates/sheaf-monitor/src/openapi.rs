@@ -15,6 +15,7 @@ mod histograms;
 mod operation;
 mod paths;
 mod schemas;
+mod slow_control;
 mod values;
 
 use crate::state::API;
@@ -59,6 +60,7 @@ pub fn document() -> Value {
             { "name": "runs", "description": "Records of runs" },
             { "name": "state", "description": "The state of a run, and its numbers over time" },
             { "name": "histograms", "description": "Histograms that consumers publish" },
+            { "name": "values", "description": "Values from outside of the run: slow control" },
             { "name": "monitoring", "description": "For Prometheus, Grafana and service managers" },
             { "name": "page", "description": "The page" }
         ],

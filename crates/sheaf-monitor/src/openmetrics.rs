@@ -1,5 +1,6 @@
 //! A snapshot in the text format of `OpenMetrics` 1.0, which Prometheus scrapes.
 
+use crate::values::{Refusal, ValueBoard, ValueReport};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -11,32 +12,74 @@ use std::fmt;
 /// Media type of the format.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Returns all series of a snapshot, each with the label `node`.
+/// Returns all series of a snapshot, each with the label `node`, and those of values from outside.
 ///
 /// # Errors
 /// If the encoder fails, which it does only when it cannot write text.
-pub fn encode(snapshot: Snapshot) -> Result<String, fmt::Error> {
+pub fn encode(snapshot: Snapshot, values: &ValueBoard) -> Result<String, fmt::Error> {
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Collected(snapshot)));
+    let values = Values { reports: values.reports(), refusals: values.refusals() };
+    registry.register_collector(Box::new(Collected { snapshot, values }));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)?;
     Ok(text)
 }
 
 #[derive(Debug)]
-struct Collected(Snapshot);
+struct Collected {
+    snapshot: Snapshot,
+    values: Values,
+}
+
+/// Values from outside.
+#[derive(Debug)]
+struct Values {
+    reports: Vec<ValueReport>,
+    refusals: Vec<(Refusal, u64)>,
+}
 
 impl Collector for Collected {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         for metric in catalog::ALL.iter().filter(|metric| metric.kind != Kind::Row) {
             let mut family = Family::begin(metric, &mut encoder)?;
-            for (name, node) in &self.0.nodes {
+            self.values.add_to(&mut family)?;
+            for (name, node) in &self.snapshot.nodes {
                 if let Some(value) = of_publication(metric, node) {
                     family.add_labelled(&[("node", name)], &[value])?;
                 }
                 for (series, values) in node.of(metric) {
                     family.add(name, series, values)?;
                 }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Values {
+    /// Adds the series of a metric of values, if it is one.
+    fn add_to(&self, family: &mut Family<'_>) -> fmt::Result {
+        let metric = family.metric;
+        if *metric == catalog::VALUES_REFUSED {
+            for (reason, count) in &self.refusals {
+                family.add_labelled(&[("reason", reason.name())], &[*count])?;
+            }
+        }
+        for report in &self.reports {
+            let name = ("name", &*report.name);
+            if *metric == catalog::VALUE {
+                if let Some(value) = report.fresh() {
+                    let unit = ("unit", report.unit.as_deref().unwrap_or_default());
+                    family.add_gauge(&[name, unit], value)?;
+                }
+            } else if *metric == catalog::VALUE_AGE {
+                if let Some(age_ms) = report.age_ms {
+                    family.add_labelled(&[name], &[age_ms.saturating_mul(1_000_000)])?;
+                }
+            } else if *metric == catalog::VALUE_FRESH {
+                family.add_labelled(&[name], &[u64::from(report.fresh().is_some())])?;
+            } else if *metric == catalog::VALUE_READINGS {
+                family.add_labelled(&[name], &[report.readings])?;
             }
         }
         Ok(())
@@ -84,6 +127,10 @@ impl<'a> Family<'a> {
         let labels = names.zip(series.labels.iter().map(String::as_str));
         let labels: Vec<(&str, &str)> = std::iter::once(("node", node)).chain(labels).collect();
         self.add_labelled(&labels, values)
+    }
+
+    fn add_gauge(&mut self, labels: &[(&str, &str)], value: f64) -> fmt::Result {
+        self.encoder.encode_family(&labels)?.encode_gauge(&value)
     }
 
     fn add_labelled(&mut self, labels: &[(&str, &str)], values: &[u64]) -> fmt::Result {

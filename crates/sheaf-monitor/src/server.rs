@@ -9,7 +9,7 @@ use crate::serving::Server;
 use crate::state::Figure;
 use crate::{
     code_page, control_routes, errors, guard, histogram_routes, map_routes, openapi, openmetrics, prometheus,
-    session_routes, trace_routes,
+    session_routes, trace_routes, value_routes,
 };
 use axum::Router;
 use axum::body::Body;
@@ -58,6 +58,7 @@ pub(crate) fn routes() -> Vec<Route> {
     routes.extend(trace_routes::routes());
     routes.extend(histogram_routes::routes());
     routes.extend(map_routes::routes());
+    routes.extend(value_routes::routes());
     routes.extend(control_routes::routes());
     routes.extend(session_routes::routes());
     routes
@@ -194,7 +195,7 @@ async fn live(State(server): State<Server>, Query(After { after }): Query<After>
 }
 
 async fn metrics(State(server): State<Server>) -> Response {
-    match openmetrics::encode(server.shared.hub.snapshot()) {
+    match openmetrics::encode(server.shared.hub.snapshot(), &server.shared.values) {
         Ok(text) => ([(header::CONTENT_TYPE, openmetrics::MEDIA_TYPE)], text).into_response(),
         Err(error) => {
             (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot encode metrics: {error}\n")).into_response()

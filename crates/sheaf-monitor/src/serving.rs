@@ -1,5 +1,6 @@
 //! Values that the handlers of requests share.
 
+use crate::access::Senders;
 use crate::control::Control;
 use crate::guard::Door;
 use crate::shared::{Shared, Tick};
@@ -16,6 +17,8 @@ pub(crate) struct Server {
     pub(crate) ticks: watch::Receiver<Tick>,
     /// Run control, if this page has it.
     pub(crate) control: Option<Arc<dyn Control>>,
+    /// Knows who may send values, if there are any.
+    pub(crate) senders: Option<Arc<dyn Senders>>,
     /// Where it listens.
     pub(crate) address: SocketAddr,
     /// Where requests come in.

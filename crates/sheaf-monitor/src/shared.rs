@@ -7,11 +7,13 @@ use crate::map::{MapMaker, Quantity};
 use crate::messages::Messages;
 use crate::notices::{Notices, Notifier};
 use crate::traces::TraceReader;
+use crate::unix_time::unix_ms;
+use crate::values::ValueBoard;
 use bytes::Bytes;
 use sheaf_telemetry::Hub;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 /// News of a tick.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +31,8 @@ pub(crate) struct Tick {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) hub: Hub,
+    /// Values from outside.
+    pub(crate) values: Arc<ValueBoard>,
     pub(crate) version: &'static str,
     pub(crate) history: Mutex<History>,
     pub(crate) told: Mutex<Told>,
@@ -95,10 +99,4 @@ impl Shared {
     pub(crate) fn told(&self) -> MutexGuard<'_, Told> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the time in milliseconds since 1970.
-pub(crate) fn unix_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }

@@ -12,6 +12,7 @@ pub use nodes::{Figure, Fill, Missing, NodeState, SourceState};
 use crate::columns::{manager, oldest};
 use crate::description::{RunDescription, RunVerdict};
 use crate::messages::LogEntry;
+use crate::values::ValueCounts;
 use serde::Serialize;
 use sheaf_telemetry::{NodeSnapshot, Snapshot, buckets, catalog};
 
@@ -46,6 +47,8 @@ pub struct State {
     pub alarms: Vec<Alarm>,
     /// Alarms of the run that have ended and that nobody has seen, the latest first.
     pub past_alarms: Vec<PastAlarm>,
+    /// Numbers of values from outside.
+    pub values: ValueCounts,
     /// The last messages of the log.
     pub log: Vec<LogEntry>,
     /// State of run control, if this page has it.
@@ -115,6 +118,7 @@ pub(crate) fn compose(snapshot: &Snapshot, context: &Context<'_>) -> State {
         books,
         alarms: Vec::new(),
         past_alarms: Vec::new(),
+        values: ValueCounts::default(),
         log: Vec::new(),
         control: None,
     }

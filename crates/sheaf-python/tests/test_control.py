@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from sheaf import control, monitor
-from sheaf.control import CommandFailed, CommandRefused, Controller, ControlError, NoControllerError
+from sheaf.control import CommandFailed, CommandRefused, Controller, ControlError, NoControllerError, ValuesRefused
 from sheaf.monitor import MonitorError
 
 COMMAND = os.environ.get("SHEAF_COMMAND", "")
@@ -326,3 +326,77 @@ def test_a_program_on_another_host_has_a_token_and_knows_the_certificate(tmp_pat
             Controller(url="http://daq.example.org:7443", token="secret").status()
     finally:
         serve.end()
+
+
+VALUES = """
+[value.hv-ecal]
+unit = "V"
+warning_above = 1550
+[value.beam]
+unit = "nA"
+"""
+
+
+@needs_command
+def test_values_from_outside_are_sent_and_those_that_are_not_taken_are_named(tmp_path: Path) -> None:
+    serve = Serve(tmp_path, VALUES)
+    try:
+        controller = connect(serve)
+        controller.set_values({"hv-ecal": 1600, "beam": float("nan")}, time_s=time.time() - 5)
+        values = controller.values()
+        assert (values["hv-ecal"].value, values["hv-ecal"].state, values["hv-ecal"].level) == (1600, "fresh", "warning")
+        assert (values["beam"].value, values["beam"].state, values["beam"].unit) == (None, "unknown", "nA")
+        with pytest.raises(ValuesRefused) as refused:
+            controller.set_values({"bean": 1, "beam": 2.5}, time_s=time.time() - 1)
+        assert refused.value.refused == {"bean": "undeclared"}
+        assert "declare it in the configuration" in str(refused.value)
+        beam = controller.values()["beam"]
+        assert beam.value == 2.5 and beam.age_ms is not None and beam.age_ms >= 1_000
+        with pytest.raises(CommandRefused, match="in the future"):
+            controller.set_values({"beam": 1}, time_s=time.time() + 3_600)
+        with pytest.raises(ValueError, match="hv-ecal is infinite"):
+            controller.set_values({"hv-ecal": float("inf")})
+        with pytest.raises(CommandRefused, match="needs operator"):
+            viewer = serve.token("viewer", "--role", "viewer")
+            url = (serve.directory / "address").read_text().strip()
+            Controller(url=url, token=viewer).set_values({"beam": 3})
+    finally:
+        serve.process.send_signal(signal.SIGINT)
+        serve.process.wait(PATIENCE)
+
+
+EXAMPLE = Path(__file__).parents[3] / "examples/slow-control/epics_bridge.py"
+
+#: Stands for `pyepics`: two process variables, one of which is not connected.
+EPICS = """
+class PV:
+    def __init__(self, name, callback=None, connection_callback=None, auto_monitor=None):
+        self.name = name
+        if name == "LAB:HV:ECAL":
+            connection_callback(pvname=name, conn=True)
+            callback(pvname=name, value=1498.75)
+        else:
+            connection_callback(pvname=name, conn=False)
+"""
+
+
+@needs_command
+def test_the_bridge_from_epics_sends_what_is_connected_and_nothing_for_the_rest(tmp_path: Path) -> None:
+    (tmp_path / "epics.py").write_text(EPICS)
+    serve = Serve(tmp_path, VALUES)
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(control.__file__).parents[1]}"}
+    bridge = subprocess.Popen(
+        [sys.executable, EXAMPLE, "--control", serve.directory, "--period", "0.1", "hv-ecal=LAB:HV:ECAL", "beam=LAB:BEAM"],
+        cwd=tmp_path,
+        env=environment,
+    )
+    try:
+        controller = connect(serve)
+        wait_until(lambda: controller.values()["hv-ecal"].value == 1498.75, "the bridge sends")
+        assert controller.values()["beam"].state == "unknown"
+        assert bridge.poll() is None
+    finally:
+        bridge.kill()
+        bridge.wait(PATIENCE)
+        serve.process.send_signal(signal.SIGINT)
+        serve.process.wait(PATIENCE)

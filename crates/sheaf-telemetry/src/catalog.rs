@@ -193,6 +193,16 @@ metrics! {
     TRACES = Counter Count "sheaf_traces_total" ["reason"];
     /// Events that have no trace, and stamps that traces lack, by cause.
     TRACES_LEFT_OUT = Counter Count "sheaf_traces_left_out_total" ["cause"];
+    /// A value from outside. Left out while it is stale or unknown. It belongs to no node.
+    VALUE = Gauge Count "sheaf_value" ["name", "unit"];
+    /// Age of the last number of a value from outside. Left out if there has been none. It belongs to no node.
+    VALUE_AGE = Gauge Seconds "sheaf_value_age_seconds" ["name"];
+    /// 1 while a value from outside is fresh, otherwise 0. It belongs to no node.
+    VALUE_FRESH = Gauge Count "sheaf_value_fresh" ["name"];
+    /// Numbers of a value from outside that were taken. It belongs to no node.
+    VALUE_READINGS = Counter Count "sheaf_value_readings_total" ["name"];
+    /// Values that programs have sent and that were not taken, by reason. It belongs to no node.
+    VALUES_REFUSED = Counter Count "sheaf_values_refused_total" ["reason"];
 }
 
 /// Returns the metric with this name.

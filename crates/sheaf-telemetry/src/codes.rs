@@ -284,6 +284,16 @@ codes! {
     /// A histogram of a consumer was refused. It is logged once for each reason in a run; the record of the run counts all.
     HISTOGRAM_REFUSED = Warning "histogram-refused" "The message has the remedy.";
 
+    "Values from outside":
+    /// A value from outside is beyond a limit whose alarm is a warning.
+    VALUE_WARNING = Warning "value-warning" "The message has the remedy.";
+    /// A value from outside is beyond a limit whose alarm is an error.
+    VALUE_ERROR = Error "value-error" "The message has the remedy.";
+    /// A value from outside is not known: nobody writes its file or sends it any more, or its number cannot be read.
+    VALUE_STALE = Warning "value-stale" "The message has the reason. Look at the program that writes or sends the value.";
+    /// Values that programs send to the controller do not get to the run.
+    VALUES_NOT_PASSED_ON = Warning "values-not-passed-on" "Free some space, and check the permissions of the directory of the controller.";
+
     "Run control and the page":
     /// Where run control is, and how to use it.
     CONTROL_ADDRESS = Info "control-address" "";

@@ -87,6 +87,16 @@ impl ControlDirectory {
         self.path.join("journal.jsonl")
     }
 
+    /// File with the last values that programs have sent.
+    pub(crate) fn values(&self) -> PathBuf {
+        self.path.join("values.json")
+    }
+
+    /// Returns the directory of the controller that has this directory of a launch.
+    pub(crate) fn of_launch(launch: &Path) -> Option<Self> {
+        Some(Self::new(launch.parent()?))
+    }
+
     /// Waits until no other process changes the list of people, and keeps others from it until the file is dropped.
     pub(crate) fn lock_tokens(&self) -> anyhow::Result<File> {
         let path = self.path.join("tokens.lock");

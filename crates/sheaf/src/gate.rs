@@ -6,9 +6,9 @@ use crate::people::{People, Unknown};
 use crate::token;
 use anyhow::Context as _;
 use sheaf_config::Config;
-use sheaf_control::Operator;
+use sheaf_control::{Operator, Role};
 use sheaf_monitor::RemotePage;
-use sheaf_monitor::access::{Access, Credentials};
+use sheaf_monitor::access::{Access, Credentials, Senders};
 use sheaf_monitor::control::Answer;
 use sheaf_telemetry::log_as;
 use std::io::ErrorKind;
@@ -116,6 +116,25 @@ impl Access for Gate {
     }
 }
 
+impl Senders for Gate {
+    fn admit_sender(&self, credentials: &Credentials) -> Result<String, Answer> {
+        let operator = self.identify(credentials)?;
+        refuse_role(&operator, Role::Operator).map_or(Ok(operator.name), Err)
+    }
+}
+
+/// Returns the refusal of somebody whose role does not suffice.
+pub(crate) fn refuse_role(operator: &Operator, needed: Role) -> Option<Answer> {
+    let Operator { name, role } = operator;
+    (*role < needed).then(|| {
+        let (role, needed) = (role.name(), needed.name());
+        let text = format!("{name} has the role {role}, and this needs {needed}");
+        log_as!(CONTROL_NEWS; "a request is refused: {text}");
+        let remedy = format!("ask somebody with the role {needed}, or for a token with `--role {needed}`");
+        Answer::error(403, "role", &text, &remedy)
+    })
+}
+
 impl Known {
     /// Reads the file again if it has changed.
     fn look(&mut self, directory: &ControlDirectory) -> anyhow::Result<()> {
@@ -154,7 +173,6 @@ pub(crate) fn remote_page_of_runs(config: &Config) -> anyhow::Result<Option<Remo
 mod tests {
     use super::*;
     use crate::people::Means;
-    use sheaf_control::Role;
 
     #[test]
     fn people_who_are_added_or_removed_are_known_at_once() {

@@ -81,6 +81,7 @@
 //! | `tap` | `sheaf tap`: events of a run in progress |
 //! | `export` | `sheaf export`, in builds with HDF5 |
 //! | `histograms` | histograms that consumers publish during a run |
+//! | `slow_control` | values from outside of the run |
 //! | `hdf5` | streams whose files become HDF5 files, in builds that have it |
 //! | `objects` | `sheaf upload`, and the object store of a run, in builds that have one |
 //! | `files` | `sheaf inspect`, `verify`, `dump`, `import` |
@@ -167,6 +168,7 @@ mod scenarios;
 mod serve;
 mod signals;
 mod sim;
+mod slow_control;
 mod space;
 mod spool;
 mod spool_options;

@@ -10,7 +10,7 @@ use log::Level;
 use sheaf_config::{Config, NodeConfig};
 use sheaf_monitor::{
     LogEntry, Monitor, MonitorError, NodeDescription, Notice, RemotePage, RunDescription, RunVerdict,
-    Services,
+    Services, SlowControl,
 };
 use sheaf_node::RunControls;
 use sheaf_node::report::Gauges;
@@ -124,17 +124,18 @@ pub(crate) struct Page {
 
 impl Page {
     /// Serves the page if the configuration or the command line asks for it. `wanted` is the value of `--page`, if that was given, and
-    /// the address in it, if there was one. `remote` makes the page for other hosts.
+    /// the address in it, if there was one. `remote` makes the page for other hosts, which shows these values from outside.
     pub(crate) fn open(
         config: &Config,
         wanted: Option<Option<&str>>,
         remote: impl FnOnce() -> anyhow::Result<Option<RemotePage>>,
+        values: Option<SlowControl>,
     ) -> anyhow::Result<Option<Self>> {
         if wanted.is_none() && config.monitor.listen.is_none() {
             return Ok(None);
         }
         let remote = remote()?;
-        Ok(Some(Self::of(serve_for(config, wanted.flatten(), Services { control: None, remote })?)))
+        Ok(Some(Self::of(serve_for(config, wanted.flatten(), Services { control: None, remote, values })?)))
     }
 
     /// Serves the page at this address.

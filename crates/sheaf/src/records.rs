@@ -12,6 +12,7 @@ mod noting;
 mod record;
 mod rows;
 mod table;
+mod values;
 
 use crate::Verdict;
 use crate::console::Console;

@@ -21,7 +21,7 @@ use sheaf_node::report::RunReport;
 use sheaf_protocol::output::Places;
 use sheaf_store::run::{
     CodeRecord, EndRecord, HistogramsRecord, Holder, HookRecord, HostRecord, LOCK_NAME, MANIFEST_NAME,
-    Manifest, RunLock, SequenceRecord, SessionRecord,
+    Manifest, RunLock, SequenceRecord, SessionRecord, ValueRecord,
 };
 use sheaf_telemetry::log_as;
 use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
@@ -112,6 +112,11 @@ impl RunDirectory {
     /// Records the file of histograms, if there is one. It is written when the run is closed.
     pub(crate) fn note_histograms(&mut self, histograms: Option<HistogramsRecord>) {
         self.manifest.histograms = histograms;
+    }
+
+    /// Records the values from outside. They are written when the run is closed.
+    pub(crate) fn note_values(&mut self, values: Vec<ValueRecord>) {
+        self.manifest.values = values;
     }
 
     /// Records the name of the configuration and the row of a sequence that the run was made for, if there are any.

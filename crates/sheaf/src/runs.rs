@@ -22,11 +22,12 @@ use crate::signals::Steering;
 use crate::summary::{EarlyEnd, cpu_seconds, headline};
 use crate::{
     SOFTWARE, Verdict, files, histograms, next, people, placement, processes, programs, records, rehearsal,
-    remote, space, supervisor, tracing,
+    remote, slow_control, space, supervisor, tracing,
 };
 use anyhow::{Context, bail};
 use sheaf_config::{Config, HookTransition, OutputKind, SourceKind, TransportKind};
 use sheaf_key::RunKey;
+use sheaf_monitor::values::ValueKeeper;
 use sheaf_node::{Clock, Exclusions, RunControls};
 use sheaf_telemetry::{codes, log_as};
 use sheaf_wire::{RunNumber, Timestamp};
@@ -54,6 +55,8 @@ fn make_all(
 ) -> anyhow::Result<Verdict> {
     let config = configuration(arguments)?;
     console.keep_log("run", config.log.format)?;
+    let values =
+        slow_control::keep(&config, slow_control::sent_to_run(arguments.control.controlled.as_deref()))?;
     let page = match controlled {
         Some(controlled) => {
             let has_agents = config.nodes()?.iter().any(|node| node.agent.is_some());
@@ -62,7 +65,8 @@ fn make_all(
         }
         None => {
             let wanted = arguments.page.as_ref().map(|address| address.as_deref());
-            Page::open(&config, wanted, || remote_page_of_runs(&config))?
+            let shown = slow_control::of_runs(&config, &values);
+            Page::open(&config, wanted, || remote_page_of_runs(&config), Some(shown))?
         }
     };
     // The metrics tell when a run takes triggers.
@@ -75,7 +79,7 @@ fn make_all(
     if let Some(controls) = controls {
         controls.excluded.set(excluded);
     }
-    let runs = Runs { arguments, console, steering, several, page, controls };
+    let runs = Runs { arguments, console, steering, several, page, controls, values: &values };
     let mut verdict = Verdict::Good;
     let mut last = None;
     for count in 1_u32.. {
@@ -160,6 +164,8 @@ struct Runs<'a> {
     page: Option<&'a Page>,
     /// Requests of a controller, if there is one.
     controls: Option<&'a Arc<RunControls>>,
+    /// Values from outside.
+    values: &'a ValueKeeper,
 }
 
 impl Runs<'_> {
@@ -261,6 +267,7 @@ impl Runs<'_> {
         if let Some(page) = self.page {
             page.begin_run(&plan, path.as_deref(), (view.traces, histograms.as_deref()));
         }
+        self.values.begin_run();
         let _after_start = hooks.watch_start(self.page)?;
         let before_stop = hooks.guard_stop(self.steering)?;
         let mut outcome = if has_processes {
@@ -279,6 +286,7 @@ impl Runs<'_> {
         let histograms = histograms::finish(receiver);
         if let Some(directory) = &mut directory {
             directory.note_histograms(histograms);
+            directory.note_values(slow_control::end_run(self.values));
         }
         let no_room = watch.end().map(|why| EarlyEnd::new("disk_space", why));
         outcome.summary.ended_early = no_room.or(outcome.summary.ended_early);

@@ -26,14 +26,15 @@ use crate::console::Console;
 use crate::control_directory::ControlDirectory;
 use crate::gate::{Gate, remote_page};
 use crate::page::{Page, log_remote_page, serve_for};
-use crate::{people, token};
+use crate::{people, slow_control, token};
 use anyhow::Context as _;
 use clap::Args;
 use desk::Desk;
 use inbox::Input;
 use launch::Launcher;
 use sheaf_config::{Config, LogFormat};
-use sheaf_monitor::Services;
+use sheaf_monitor::values::SentFile;
+use sheaf_monitor::{Services, SlowControl};
 use sheaf_telemetry::log_as;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -79,8 +80,13 @@ pub(crate) fn command(arguments: &ServeArguments, console: &Console) -> anyhow::
     let own_token = people::own_token(&directory)?;
     let (counter, inbox) = inbox::open(lookup::begin(output.clone())?);
     let gate = Arc::new(Gate::new(directory.clone()));
-    let services =
-        Services { control: Some(Arc::new(counter.clone())), remote: remote_page(&config, &gate)? };
+    let values = slow_control::keep(&config, SentFile::Write(directory.values()))?;
+    let shown = SlowControl { board: values.board().clone(), senders: gate.clone() };
+    let services = Services {
+        control: Some(Arc::new(counter.clone())),
+        remote: remote_page(&config, &gate)?,
+        values: Some(shown),
+    };
     let monitor = Arc::new(serve_for(&config, arguments.page.as_deref(), services)?);
     let at = monitor.address();
     ControlDirectory::write(&directory.address(), format!("http://{at}\n").as_bytes())?;
@@ -112,6 +118,7 @@ pub(crate) fn command(arguments: &ServeArguments, console: &Console) -> anyhow::
         directory: directory.clone(),
         inbox: counter.sender(),
         page: Page::to(monitor.clone()),
+        values,
     };
     let system = arguments
         .config

@@ -11,4 +11,5 @@ import "./runs.test.js";
 import "./histograms.test.js";
 import "./traces.test.js";
 import "./map.test.js";
+import "./values.test.js";
 import "./real.test.js";

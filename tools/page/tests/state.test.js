@@ -164,6 +164,7 @@ scenario("before the event manager has published, a run is starting and has no b
   Object.assign(mock.state.run, { phase: "starting", number: null, began_ms: null, seconds: 0, waits_for: "starting: waiting for ru0, ru1" });
   Object.assign(mock.state.triggers, { offered: 0, accepted: 0, vetoed: 0 });
   Object.assign(mock.state.fragments, { received: 0, stored: 0, rejected: 0, dropped: 0, in_flight: 0, drops: [] });
+  Object.assign(mock.state, { values: { declared: 0, fresh: 0, stale: 0, unknown: 0 } });
   Object.assign(mock.state, { age_ms: null, alarms: [], sources: [], latency: { bounds_s: [], counts: [], sum_s: 0 } });
   mock.state.dead_time = { live_seconds: 0, dead_seconds: 0, now: null, causes: [] };
   mock.state.nodes = nodes.map((node) => ({ ...node, up: false, age_ms: null, fill: {} }));

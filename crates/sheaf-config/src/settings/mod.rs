@@ -26,6 +26,7 @@ mod run;
 mod shaping;
 mod source;
 mod trace;
+mod value;
 mod windows;
 
 pub use affinity::{Affinity, MemoryPolicy};
@@ -60,6 +61,7 @@ pub use source::{
     SourceGroup, SourceKind, Timed,
 };
 pub use trace::Trace;
+pub use value::{AgeFrom, SlowValue};
 pub use windows::Windows;
 
 /// The longest accepted time of a timeout.

@@ -1,7 +1,8 @@
 //! Requests that publish, at the socket of a run and at a page.
 
-use super::receiving::{Receiving, unix_ms};
+use super::receiving::Receiving;
 use crate::control::Answer;
+use crate::unix_time::unix_ms;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Path, State};

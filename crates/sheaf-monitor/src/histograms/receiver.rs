@@ -1,7 +1,8 @@
 //! The thread of a run that takes publications and writes the file.
 
 use super::publishing;
-use super::receiving::{Receiving, SOCKET_NAME, unix_ms};
+use super::receiving::{Receiving, SOCKET_NAME};
+use crate::unix_time::unix_ms;
 use sheaf_histogram::{HistogramRecord, HistogramStore, StoreLimits};
 use sheaf_machine::listen_at;
 use sheaf_telemetry::log_as;

@@ -3,7 +3,6 @@
 use sheaf_histogram::{HistogramStore, RefusalReason};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Name of the socket in the directory of a run.
 pub const SOCKET_NAME: &str = "run.monitor";
@@ -29,9 +28,4 @@ impl Receiving {
     pub(super) fn is_first(&self, reason: RefusalReason) -> bool {
         self.logged.lock().unwrap_or_else(PoisonError::into_inner).insert(reason)
     }
-}
-
-pub(super) fn unix_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }

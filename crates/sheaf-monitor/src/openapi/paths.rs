@@ -18,6 +18,7 @@ pub(super) fn all() -> Vec<Operation> {
         state(),
         traces(),
         super::histograms::paths(),
+        super::slow_control::paths(),
         numbers(),
         monitoring(),
         page(),

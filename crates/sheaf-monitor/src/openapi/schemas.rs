@@ -19,8 +19,10 @@ const COMMENT_CHARACTERS: u64 = 1_000;
 
 pub(super) fn all() -> Value {
     let histograms = super::histograms::schemas();
+    let values = super::slow_control::schemas();
     let (sequences, silences) = (sequences::all(), silences::all());
-    let schemas = [control(), bodies(), silences, sequences, records(), histograms, state::all()].concat();
+    let schemas =
+        [control(), bodies(), silences, sequences, records(), histograms, values, state::all()].concat();
     Value::Object(schemas.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect::<Map<_, _>>())
 }
 
@@ -259,6 +261,7 @@ fn records() -> Schemas {
         ("comments", list(&reference("Comment")), "Comments, the oldest first"),
         ("sequence?", sequences::of_run(), "Row of a sequence that it was made for"),
         ("hooks?", list(&hook), "Hooks that were called, in this order"),
+        ("values?", list(&super::slow_control::of_run()), "Values from outside during the run"),
         (
             "histograms?",
             list(&json!({ "type": "object" })),

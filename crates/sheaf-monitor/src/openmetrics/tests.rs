@@ -1,8 +1,25 @@
 //! The format of metrics.
 
 use super::*;
+use crate::values::{DeclaredValue, Offer};
 use sheaf_telemetry::buckets::Buckets;
 use sheaf_telemetry::{Hub, SeriesList};
+use std::time::Duration;
+
+fn values() -> ValueBoard {
+    let board = ValueBoard::default();
+    let value = |name: &str, unit: Option<&str>| DeclaredValue {
+        name: name.into(),
+        unit: unit.map(str::to_owned),
+        stale: Duration::from_secs(3_600),
+        ..DeclaredValue::default()
+    };
+    board.declare(vec![value("hv", Some("V")), value("never", None), value("old", Some("\u{b0}C"))]);
+    let offer = |name, value, age| Offer { name, value: Some(value), age, by: None };
+    let offers = [offer("hv", 1_500.25, 0), offer("old", 20.0, 7_200_000), offer("other", 1.0, 0)];
+    assert_eq!(board.take_sent(&offers).len(), 1);
+    board
+}
 
 fn text() -> String {
     let mut list = SeriesList::default();
@@ -24,7 +41,7 @@ fn text() -> String {
     });
     let hub = Hub::default();
     hub.add("evm", publisher.publication());
-    encode(hub.snapshot()).expect("text can be written")
+    encode(hub.snapshot(), &values()).expect("text can be written")
 }
 
 #[test]
@@ -37,10 +54,18 @@ fn series_have_names_units_and_labels() {
         r#"sheaf_live_seconds_total{node="evm"} 1.5"#,
         r#"sheaf_dead_seconds_total{node="evm",cause="builder_credit",culprit="bu \"0\""} 0.25"#,
         r#"sheaf_node_up{node="evm"} 1"#,
+        r#"sheaf_value{name="hv",unit="V"} 1500.25"#,
+        r#"sheaf_value_fresh{name="hv"} 1"#,
+        r#"sheaf_value_fresh{name="never"} 0"#,
+        r#"sheaf_value_readings_total{name="old"} 1"#,
+        r#"sheaf_values_refused_total{reason="undeclared"} 1"#,
+        r#"sheaf_values_refused_total{reason="late"} 0"#,
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
     assert!(text.ends_with("# EOF\n"));
+    assert!(!text.contains("sheaf_value{name=\"old\""), "a stale number is not shown as the present one");
+    assert!(text.contains("sheaf_value_age_seconds{name=\"old\"} 7200"));
 }
 
 #[test]

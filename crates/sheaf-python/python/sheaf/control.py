@@ -19,6 +19,7 @@ import http.client
 import io
 import ipaddress
 import json
+import math
 import os
 import secrets
 import ssl
@@ -56,6 +57,8 @@ __all__ = [
     "Silence",
     "Source",
     "Status",
+    "Value",
+    "ValuesRefused",
 ]
 
 #: Time that one request for an operation waits for its end, in milliseconds.
@@ -98,6 +101,15 @@ class CommandFailed(ControlError):
         super().__init__(f"`{operation.command}` {operation.result}: {operation.text}")
         #: The command, with its result.
         self.operation = operation
+
+
+class ValuesRefused(CommandRefused):
+    """Some values were not taken. All others were."""
+
+    def __init__(self, status: int, code: str, text: str, remedy: str, refused: Mapping[str, str]) -> None:
+        super().__init__(status, code, text, remedy)
+        #: Reason by name, such as "undeclared" or "late"; at most 16 of them.
+        self.refused = dict(refused)
 
 
 @dataclass(frozen=True)
@@ -202,6 +214,28 @@ class Silence(_Record):
     why: str
     since_ms: int
     until_ms: int
+
+
+@dataclass(frozen=True)
+class Value(_Record):
+    """A value from outside, such as a voltage."""
+
+    name: str
+    unit: str | None
+    #: The last number. It is the present one only if the value is "fresh".
+    value: float | None
+    #: "fresh", "stale" or "unknown".
+    state: str
+    #: "good", "warning" or "error", by its limits; `None` unless it is fresh.
+    level: str | None
+    age_ms: int | None
+    stale_ms: int
+    #: File that it is read from; `None` if programs send it.
+    file: str | None
+    #: Who has sent it last.
+    by: str | None
+    #: Why its file gives no number.
+    problem: str | None
 
 
 @dataclass(frozen=True)
@@ -638,6 +672,23 @@ class Controller:
         id = silence.id if isinstance(silence, Silence) else silence
         self._ask("DELETE", f"/api/v1/silences/{id}")
 
+    def set_values(self, values: Mapping[str, float | None], *, time_s: float | None = None) -> None:
+        """Sends values from outside by name, such as voltages; `None` or NaN for one that is not known at the moment.
+
+        The configuration declares them, without a file: `[value.NAME]`. Send all of them every few seconds, also those that have not changed: a
+        value that is not sent for its `stale_ms` is stale. `time_s` is the time at which they were read, in seconds since 1970, if it was not
+        just now. Raises `ValuesRefused` if some are not taken; all others are.
+        """
+        numbers = {name: _number(name, value) for name, value in values.items()}
+        body: dict[str, Any] = {"values": numbers}
+        if time_s is not None:
+            body["time_ms"] = time_s * 1_000
+        self._ask("PUT", "/api/v1/values", body)
+
+    def values(self) -> dict[str, Value]:
+        """Returns the values from outside, by name."""
+        return {value["name"]: _make(Value, value) for value in self._get("/api/v1/values")["values"]}
+
     def me(self) -> Person:
         """Returns who the token belongs to."""
         return _make(Person, self._get("/api/v1/me"))
@@ -865,11 +916,26 @@ def _keeps_secrets(url: str) -> bool:
     return parts.scheme == "https" or is_here
 
 
+def _number(name: str, value: float | None) -> float | None:
+    """Returns a number as the controller takes it. JSON has no NaN."""
+    if value is None:
+        return None
+    number = float(value)
+    if math.isnan(number):
+        return None
+    if math.isinf(number):
+        raise ValueError(f"{name} is infinite")
+    return number
+
+
 def _refusal(error: urllib.error.HTTPError) -> CommandRefused:
     with error:
         body = error.read()
     try:
         value = json.loads(body)
+        if value["code"] == "values":
+            refused = {one["name"]: one["code"] for one in value["refused"]}
+            return ValuesRefused(error.code, value["code"], value["text"], value["remedy"], refused)
         return CommandRefused(error.code, value["code"], value["text"], value["remedy"])
     except (ValueError, KeyError, TypeError):
         text = body.decode(errors="replace").strip() or error.reason

@@ -77,6 +77,33 @@ pub struct Manifest {
     /// The hooks that were called for the run, in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookRecord>,
+    /// The values from outside during the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<ValueRecord>,
+}
+
+/// A value from outside, such as a voltage, during a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ValueRecord {
+    /// Its name.
+    pub name: String,
+    /// Its unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// The value when the run began, or the first one after that. `None`, as all of these, if it was never known.
+    pub first: Option<f64>,
+    /// The last value.
+    pub last: Option<f64>,
+    /// The lowest value.
+    pub minimum: Option<f64>,
+    /// The highest value.
+    pub maximum: Option<f64>,
+    /// Mean over the time in which the value was known.
+    pub mean: Option<f64>,
+    /// Number of readings during the run.
+    pub readings: u64,
+    /// Time for which the value was not known, in milliseconds.
+    pub unknown_ms: u64,
 }
 
 /// A host on which a part of a run is: the files of some of its nodes.
@@ -264,6 +291,7 @@ impl Manifest {
             histograms: None,
             sequence: None,
             hooks: Vec::new(),
+            values: Vec::new(),
         }
     }
 

@@ -5,6 +5,7 @@ use super::record::Record;
 use crate::histograms;
 use serde::Serialize;
 use sheaf_histogram::{Histogram, HistogramComparison, HistogramRecord, compare};
+use sheaf_store::run::ValueRecord;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Keys that differ between any two runs.
@@ -22,6 +23,8 @@ pub(crate) struct Comparison {
     pub(crate) software: Option<[String; 2]>,
     /// Numbers of both runs.
     pub(crate) numbers: Vec<Number>,
+    /// Values from outside of either run, by name.
+    pub(crate) values: Vec<ComparedValue>,
     /// Histograms of either run, by name.
     pub(crate) histograms: Vec<ComparedHistogram>,
 }
@@ -35,6 +38,16 @@ pub(crate) struct ComparedHistogram {
     pub(crate) comparison: Option<HistogramComparison>,
     /// Reason why it is not compared.
     pub(crate) not_compared: Option<String>,
+}
+
+/// A value from outside of either run; `null` where a run does not have it, or did not know it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct ComparedValue {
+    pub(crate) name: String,
+    pub(crate) unit: Option<String>,
+    pub(crate) mean: [Option<f64>; 2],
+    pub(crate) minimum: [Option<f64>; 2],
+    pub(crate) maximum: [Option<f64>; 2],
 }
 
 /// A number of both runs; `null` where a run does not have it.
@@ -60,6 +73,7 @@ impl Comparison {
             code: differences(&code(before), &code(after)),
             software,
             numbers: numbers(before, after),
+            values: values([before, after]),
             histograms: Vec::new(),
         }
     }
@@ -138,6 +152,23 @@ fn numbers(before: &Record, after: &Record) -> Vec<Number> {
         numbers.push(number(&format!("dead time: {cause}"), "s", &of_cause));
     }
     numbers
+}
+
+/// Returns the values from outside of either run, side by side.
+fn values(runs: [&Record; 2]) -> Vec<ComparedValue> {
+    let names: BTreeSet<_> = runs.iter().flat_map(|run| run.values.iter().map(|value| &value.name)).collect();
+    let compared = |name: &String| {
+        let found = runs.map(|run| run.values.iter().find(|value| value.name == *name));
+        let number = |of: fn(&ValueRecord) -> Option<f64>| found.map(|value| value.and_then(of));
+        ComparedValue {
+            name: name.clone(),
+            unit: found.iter().rev().flatten().find_map(|value| value.unit.clone()),
+            mean: number(|value| value.mean),
+            minimum: number(|value| value.minimum),
+            maximum: number(|value| value.maximum),
+        }
+    };
+    names.into_iter().map(compared).collect()
 }
 
 fn causes(record: &Record) -> BTreeSet<String> {

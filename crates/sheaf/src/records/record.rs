@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sheaf_config::Config;
 use sheaf_control::request::SequenceRow;
 use sheaf_histogram::HistogramSummary;
-use sheaf_store::run::{EndRecord, HookRecord, Manifest, RunLock, SequenceRecord};
+use sheaf_store::run::{EndRecord, HookRecord, Manifest, RunLock, SequenceRecord, ValueRecord};
 use sheaf_wire::DropReason;
 use sheaf_wire::reason::Account;
 use std::collections::BTreeMap;
@@ -67,6 +67,9 @@ pub(crate) struct Record {
     /// Hooks that were called for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) hooks: Vec<HookRecord>,
+    /// Values from outside.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) values: Vec<ValueRecord>,
     /// Every setting by its full key.
     #[serde(skip)]
     pub(crate) settings: BTreeMap<String, String>,
@@ -128,6 +131,7 @@ impl Record {
             histograms: Vec::new(),
             sequence: manifest.sequence,
             hooks: manifest.hooks,
+            values: manifest.values,
             settings: config.map_or_else(|| unparsed(text), |config| config.values()),
         })
     }

@@ -2,6 +2,7 @@
 
 use super::compare::{ComparedHistogram, Comparison, Number};
 use super::record::{Record, State};
+use super::values::{self, change};
 use crate::console::count;
 use sheaf_histogram::{HistogramComparison, HistogramSummary};
 use sheaf_store::run::HookRecord;
@@ -139,6 +140,9 @@ pub(super) fn record(record: &Record) -> String {
     for HookRecord { name, transition, seconds, status, .. } in &record.hooks {
         line("hook", &format!("{name} ({transition}): {status}, {seconds:.3} s"));
     }
+    for value in &record.values {
+        line("value", &values::line(value));
+    }
     for comment in &record.comments {
         let quality = comment.quality.map_or_else(String::new, |quality| format!("[{}] ", quality.name()));
         line("comment", &format!("{} {}: {quality}{}", utc(comment.time_ns), comment.author, comment.text));
@@ -176,6 +180,7 @@ pub(super) fn comparison(comparison: &Comparison) -> String {
         };
         let _ = writeln!(text, "code of {table}: {}  ->  {}", shown(one), shown(other));
     }
+    text.push_str(&values::comparison(&comparison.values));
     histograms(&mut text, &comparison.histograms);
     text
 }
@@ -216,16 +221,6 @@ fn number(value: f64, unit: &str) -> String {
         "s" | "%" => format!("{value:.3} {unit}"),
         "" => crate::console::count_f64(value),
         _ => format!("{} {unit}", crate::console::count_f64(value)),
-    }
-}
-
-/// Change in percent, where both runs have a value that is not 0.
-fn change(values: [Option<f64>; 2]) -> String {
-    match values {
-        [Some(before), Some(after)] if before != 0.0 => {
-            format!("{:+.1} %", 100.0 * (after - before) / before)
-        }
-        _ => String::new(),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::desk::Desk;
 use super::journal::Entry;
 use crate::excluding::Excludables;
+use crate::gate;
 use crate::records::comments::{self, Comment, Quality};
 use crate::records::{find_number, note_addition};
 use serde::de::Error as _;
@@ -164,14 +165,7 @@ fn role_for(call: &Call) -> Role {
 }
 
 fn refuse_role(operator: &Operator, call: &Call) -> Option<Answer> {
-    let (Operator { name, role }, needed) = (operator, role_for(call));
-    (*role < needed).then(|| {
-        let (role, needed) = (role.name(), needed.name());
-        let text = format!("{name} has the role {role}, and this needs {needed}");
-        log_as!(CONTROL_NEWS; "a request is refused: {text}");
-        let remedy = format!("ask somebody with the role {needed}, or for a token with `--role {needed}`");
-        Answer::error(403, "role", &text, &remedy)
-    })
+    gate::refuse_role(operator, role_for(call))
 }
 
 impl Desk {

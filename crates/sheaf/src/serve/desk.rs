@@ -5,7 +5,7 @@ use super::journal::{Entry, Journal};
 use super::launch::Launcher;
 use crate::control_directory::ControlDirectory;
 use crate::gate::Gate;
-use crate::people;
+use crate::{people, slow_control};
 use anyhow::Context as _;
 use sheaf_config::{Config, HookTransition};
 use sheaf_control::controller::{Event, Gone};
@@ -129,10 +129,11 @@ impl Desk {
         self.clock.now()
     }
 
-    /// Takes time limits from the configuration as the next run reads it. One that cannot be read is reported by that run.
+    /// Takes time limits, and values from outside, from the configuration as the next run reads it. One that cannot be read is reported by that run.
     pub(super) fn read_limits(&mut self) {
         if let Ok(config) = self.launcher.read_config() {
             self.controller.set_limits(limits(&config));
+            self.launcher.values.declare(slow_control::declared(&config));
         }
     }
 

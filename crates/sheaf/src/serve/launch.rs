@@ -15,6 +15,7 @@ use sheaf_config::{Config, ConfigErrors, LogFormat, RunTable, Setting, SourceKin
 use sheaf_control::Exclusions;
 use sheaf_control::link::Launch;
 use sheaf_control::request::{RunSettings, SequenceRow};
+use sheaf_monitor::values::ValueKeeper;
 use sheaf_telemetry::log_as;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -46,6 +47,8 @@ pub(super) struct Launcher {
     pub(super) directory: ControlDirectory,
     pub(super) inbox: SyncSender<Input>,
     pub(super) page: Page,
+    /// Values from outside.
+    pub(super) values: ValueKeeper,
 }
 
 impl Launcher {

@@ -97,4 +97,5 @@ mod trigger_datagrams;
 mod trigger_library;
 mod trigger_payloads;
 mod triggers;
+mod values;
 mod windowed;

@@ -86,6 +86,7 @@ fn state() -> Vec<Member> {
             list(&reference("PastAlarm")),
             "Alarms of the run that have ended and that nobody has seen, the latest first",
         ),
+        ("values", crate::openapi::slow_control::counts(), "Numbers of values from outside"),
         ("log", list(&reference("Message")), "The last messages of the log"),
         ("control?", reference("Control"), "State of run control, where the page has it"),
     ]
