@@ -102,9 +102,9 @@ export function sampleState() {
   };
   for (let index = 0; index < 4; index += 1) state.nodes.push(readout(index));
   for (let index = 0; index < 4; index += 1) state.nodes.push(builder(index));
-  state.nodes.push({ name: "evm", role: "manager", agent: null, up: true, age_ms: 11, restarts: 0, output_failing: false, fill: {} });
+  state.nodes.push({ name: "evm", role: "manager", agent: null, up: true, age_ms: 11, restarts: 0, excluded: false, output_failing: false, fill: {} });
   state.nodes.push({
-    name: "out0", role: "output", agent: null, up: true, age_ms: 31, restarts: 0, output_failing: false,
+    name: "out0", role: "output", agent: null, up: true, age_ms: 31, restarts: 0, excluded: false, output_failing: false,
     fill: { buffer: { value: 81_000_000, limit: 268_435_456, unit: "B" }, slots: { value: 201, limit: 1024, unit: "events" } },
   });
   const texts = [
@@ -161,7 +161,7 @@ export function sampleSummary() {
 
 function readout(index) {
   return {
-    name: `ru${index}`, role: "readout", agent: null, up: true, age_ms: 12 + index, restarts: 0, output_failing: false,
+    name: `ru${index}`, role: "readout", agent: null, up: true, age_ms: 12 + index, restarts: 0, excluded: false, output_failing: false,
     fill: {
       buffer: { value: 61_000_000 + 310_000_000 * (index === 1 ? 1 : 0), limit: 402_653_184, unit: "B" },
       slots: { value: 431 + index, limit: 65_536, unit: "events" },
@@ -172,7 +172,7 @@ function readout(index) {
 function builder(index) {
   return {
     name: `bu${index}`, role: "builder", agent: null, up: index !== 3, age_ms: index === 3 ? 900 : 20 + index, restarts: index === 3 ? 1 : 0,
-    output_failing: false,
+    excluded: false, output_failing: false,
     fill: {
       buffer: { value: index === 1 ? 230_000_000 : 40_000_000, limit: 268_435_456, unit: "B" },
       slots: { value: index === 1 ? 128 : 44 + index, limit: 128, unit: "events" },

@@ -60,7 +60,7 @@ export function isBefore({ run }) {
 /** Returns whether a node has ended while it is needed. @param {State} state @param {Node} node */
 export function isDown(state, node) {
   const over = ["closing", "closed", "none"].includes(state.run.phase);
-  return !node.up && node.age_ms !== null && !over;
+  return !node.up && node.age_ms !== null && !over && !node.excluded;
 }
 
 /**
@@ -75,6 +75,7 @@ export function condition(page, state, node) {
   if (order?.recovering) return { text: "starting again", kind: "" };
   if (order?.excluded && order.included) return { text: "to be included", kind: "" };
   if (order && !order.included) return { text: order.excluded || isBefore(state) ? "excluded" : "to be excluded", kind: "" };
+  if (node.excluded && !order) return { text: "excluded", kind: "" };
   if (node.age_ms === null) return { text: isBefore(state) ? "not yet" : "not seen", kind: "" };
   if (isDown(state, node)) return { text: "✖ down", kind: "bad" };
   if (!node.up) return { text: "ended", kind: "" };

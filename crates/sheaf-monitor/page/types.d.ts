@@ -106,6 +106,8 @@ export interface Node {
   /** Whether its output does not work or has no room. */
   /** Address of the agent that starts it on another host. */
   agent: string | null;
+  /** Whether an operator has excluded it. */
+  excluded: boolean;
   output_failing: boolean;
   /** By buffer: `buffer` for payload, `slots` for events. */
   fill: Record<string, Fill>;

@@ -163,15 +163,19 @@ fn books(state: &State) -> Vec<Alarm> {
 fn of_node(state: &State, node: &NodeState) -> Option<Alarm> {
     let age_ms = node.age_ms?;
     let name = Some(&*node.name);
+    // Nothing waits for a node that an operator has excluded.
+    if node.excluded && (!node.up || age_ms >= SILENT_MS) {
+        return None;
+    }
     if !node.up {
         let text = format!("{} has ended during the run", node.name);
         let remedy =
-            "its log has the reason; a builder unit or output node can be started again during the run";
+            "its log has the reason; `sheaf ctl recover` starts it again during the run, and `sheaf ctl exclude` leaves it out";
         return Some(alarm("node-gone", Severity::Error, text, name, remedy));
     }
     if age_ms >= SILENT_MS {
         let text = format!("{} has published nothing for {} s", node.name, age_ms / 1_000);
-        let remedy = "its process is stopped, hangs, or gets no processor time, or its agent is not connected: look at its host";
+        let remedy = "its process is stopped, hangs, or gets no processor time, or its agent is not connected: look at its host; `sheaf ctl recover` starts it again";
         return Some(alarm("node-silent", Severity::Error, text, name, remedy));
     }
     let is_failing = node.output_failing && !matches!(&*state.run.phase, "starting" | "ready");

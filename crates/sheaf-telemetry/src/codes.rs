@@ -336,9 +336,9 @@ codes! {
     /// Accepted data were lost.
     LOSS = Error "loss" "See [losses](../concepts/ledger.md#losses).";
     /// A node does not publish.
-    NODE_SILENT = Error "node-silent" "Its process is stopped, hangs, or gets no processor time, or its agent is not connected: look at its host.";
+    NODE_SILENT = Error "node-silent" "Its process is stopped, hangs, or gets no processor time, or its agent is not connected: look at its host; `sheaf ctl recover` starts it again.";
     /// A node has ended during the run.
-    NODE_GONE = Error "node-gone" "Its log has the reason; a builder unit or output node can be started again during the run.";
+    NODE_GONE = Error "node-gone" "Its log has the reason; `sheaf ctl recover` starts it again during the run, and `sheaf ctl exclude` leaves it out.";
     /// More than 5 % of the last 10 s were dead time.
     DEAD_TIME = Warning "dead-time" "The alarm names the cause and who holds the run up; see [it is slower than expected](#it-is-slower-than-expected).";
     /// Events were built without a required source in the last 10 s.

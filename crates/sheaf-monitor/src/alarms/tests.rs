@@ -22,6 +22,7 @@ fn node(name: &str) -> NodeState {
         up: true,
         age_ms: Some(0),
         restarts: 0,
+        excluded: false,
         output_failing: false,
         fill: BTreeMap::new(),
     }
@@ -139,7 +140,8 @@ fn nodes_that_fall_silent_or_end_are_named() {
     let silent = NodeState { age_ms: Some(2_500), ..node("bu1") };
     let gone = NodeState { up: false, ..node("ru0") };
     let absent = NodeState { up: false, age_ms: None, ..node("ru1") };
-    now.nodes = vec![node("bu0"), silent, gone, absent];
+    let left_out = NodeState { up: false, excluded: true, ..node("ru1") };
+    now.nodes = vec![node("bu0"), silent, gone, absent, left_out];
     assert_eq!(codes(&alarms.judge(&now)), ["node-silent"], "nodes may end a moment before the run");
     now.time_ms = 1_000;
     let raised = alarms.judge(&now);

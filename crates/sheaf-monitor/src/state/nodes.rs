@@ -27,6 +27,8 @@ pub struct NodeState {
     pub age_ms: Option<u64>,
     /// Number of times that it began again.
     pub restarts: u64,
+    /// Whether an operator has excluded it.
+    pub excluded: bool,
     /// Whether its output does not work or has no room.
     pub output_failing: bool,
     /// Fill of its bounded buffers.
@@ -86,6 +88,8 @@ pub struct Missing {
 /// Returns all nodes that were expected, and those that have published, in the order of the description.
 pub(super) fn compose(snapshot: &Snapshot, run: Option<&RunDescription>) -> Vec<NodeState> {
     let expected = run.map(|run| run.nodes.as_slice()).unwrap_or_default();
+    let here = snapshot.nodes.values().filter(|node| !node.is_gone);
+    let excluded: BTreeSet<_> = here.flat_map(|node| node.marked(&catalog::NODE_EXCLUDED, "peer")).collect();
     let state = |expected: &NodeDescription, node: Option<&NodeSnapshot>| NodeState {
         name: expected.name.clone(),
         role: expected.role.clone(),
@@ -93,6 +97,7 @@ pub(super) fn compose(snapshot: &Snapshot, run: Option<&RunDescription>) -> Vec<
         up: node.is_some_and(|node| !node.is_gone),
         age_ms: node.map(|node| u64::try_from(node.age.as_millis()).unwrap_or(u64::MAX)),
         restarts: node.map_or(0, |node| node.restarts),
+        excluded: excluded.contains(&*expected.name),
         output_failing: node.is_some_and(|node| node.sum(&catalog::OUTPUT_FAILING) > 0),
         fill: node.map(fill_of).unwrap_or_default(),
     };

@@ -219,6 +219,7 @@ impl Frame<'_> {
             };
             let state =
                 match (node["up"].as_bool(), node["output_failing"].as_bool(), node["age_ms"].is_null()) {
+                    _ if node["excluded"] == true => "excluded",
                     (_, _, true) => "expected",
                     (Some(false), ..) => "ended",
                     (_, Some(true), _) => "no output",

@@ -192,6 +192,7 @@ fn node() -> Value {
         ("up", flag(), "Whether it has published and has not ended"),
         ("age_ms", nullable(&count()), "Age of its values"),
         ("restarts", count(), "Number of times that it began again"),
+        ("excluded", flag(), "Whether an operator has excluded it"),
         ("output_failing", flag(), "Whether its output does not work or has no room"),
         ("fill", map(&fill), "Fill of its bounded buffers"),
     ])
