@@ -169,8 +169,7 @@ fn of_node(state: &State, node: &NodeState) -> Option<Alarm> {
     }
     if !node.up {
         let text = format!("{} has ended during the run", node.name);
-        let remedy =
-            "its log has the reason; `sheaf ctl recover` starts it again during the run, and `sheaf ctl exclude` leaves it out";
+        let remedy = "its log has the reason; `sheaf ctl recover` starts it again during the run, and `sheaf ctl exclude` leaves it out";
         return Some(alarm("node-gone", Severity::Error, text, name, remedy));
     }
     if age_ms >= SILENT_MS {

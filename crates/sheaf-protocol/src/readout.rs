@@ -529,7 +529,7 @@ impl<P: Payload> ReadoutUnit<P> {
     /// Lets sources send. If the run had begun before the unit connected, all events below `floor` have ended.
     fn begin(&mut self, now: Timestamp, floor: Option<EventId>) {
         self.events.push_back(ReadoutEvent::Started { floor });
-        self.merger.begin(now, floor.is_some());
+        self.merger.begin(now, floor);
     }
 
     /// Closes the run at this unit. The books are reported once no further run record is awaited.

@@ -53,6 +53,8 @@ pub(super) struct Merger<P> {
     /// Whether the run had begun before this unit connected. Earlier fragments of its sources are lost, so `merge_timeout` ends
     /// the wait even for required sources that are otherwise awaited without limit.
     joined_late: bool,
+    /// An event below which all had ended when this unit joined late.
+    floor: EventId,
     closed: bool,
 }
 
@@ -73,6 +75,7 @@ impl<P: Payload> Merger<P> {
             discarded: Vec::new(),
             has_begun: false,
             joined_late: false,
+            floor: EventId(0),
             closed: false,
             config,
         }

@@ -116,13 +116,15 @@ pub(super) struct SimSource {
     id: SourceId,
     options: Arc<DriverOptions>,
     next: u64,
+    /// Event that was the first one to send.
+    first: u64,
     began: Option<Timestamp>,
     stats: SourceStats,
 }
 
 impl SimSource {
     pub(super) fn new(id: SourceId, options: Arc<DriverOptions>) -> Self {
-        Self { id, options, next: 0, began: None, stats: SourceStats::default() }
+        Self { id, options, next: 0, first: 0, began: None, stats: SourceStats::default() }
     }
 }
 
@@ -131,12 +133,16 @@ impl Source for SimSource {
         self.id
     }
 
+    fn skip_to(&mut self, event: EventId) {
+        (self.next, self.first) = (event.0, event.0);
+    }
+
     fn poll(&mut self, now: Timestamp) -> SourcePoll {
         let began = *self.began.get_or_insert(now);
         if self.next >= self.options.events {
             return SourcePoll::Ended;
         }
-        let due = began + Nanos(self.options.pace.0 * self.next);
+        let due = began + Nanos(self.options.pace.0 * (self.next - self.first));
         if due > now {
             return SourcePoll::NotBefore(due);
         }

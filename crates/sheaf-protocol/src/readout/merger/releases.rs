@@ -9,8 +9,10 @@ use sheaf_wire::{DropReason, EventId, Outcome, Payload, Timestamp};
 
 impl<P: Payload> Merger<P> {
     /// Starts the timeouts for silent sources, which send from now on. This includes events that builders have already requested. If
-    /// the unit `joined_late`, the run had begun before.
-    pub(in crate::readout) fn begin(&mut self, now: Timestamp, joined_late: bool) {
+    /// the run had begun before this unit joined, all events below `floor` have ended.
+    pub(in crate::readout) fn begin(&mut self, now: Timestamp, floor: Option<EventId>) {
+        let joined_late = floor.is_some();
+        self.floor = floor.unwrap_or(self.floor);
         self.has_begun = true;
         self.joined_late |= joined_late;
         if !joined_late {

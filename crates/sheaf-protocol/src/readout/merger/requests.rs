@@ -249,6 +249,12 @@ impl<P: Payload> Merger<P> {
         }
     }
 
+    /// Returns whether a source delivers events that had ended before this unit joined the run: it has begun anew with the unit, and may never reach
+    /// the run.
+    fn is_left_behind(&self, index: usize) -> bool {
+        self.joined_late && self.inputs.delivered(index).highest.is_some_and(|highest| highest < self.floor)
+    }
+
     /// Ends the wait for the silent sources of an event. The timeout is restarted for sources that are behind but sending.
     pub(super) fn give_up_waiting(&mut self, now: Timestamp, event: EventId, part: u16) {
         let Some(key) = self.slots.find(event) else {
@@ -265,7 +271,7 @@ impl<P: Payload> Merger<P> {
             if !self.slots.is_wanted(key, index) || !matches!(self.slots.cells(key)[index], Cell::Waiting) {
                 continue;
             }
-            if self.inputs.is_on_its_way(index, own, event) {
+            if self.inputs.is_on_its_way(index, own, event) && !self.is_left_behind(index) {
                 some_on_their_way = true;
                 continue;
             }

@@ -255,3 +255,24 @@ fn a_source_is_behind_while_a_fragment_of_it_is_requested() {
     give(&mut unit, 3, 1, 10);
     assert_eq!(behind(&unit), [false, false], "event 3 is not requested");
 }
+
+/// A source that begins anew with its unit is behind, sends, and may never reach the run.
+#[test]
+fn a_source_that_was_left_behind_when_its_unit_joined_is_not_waited_for() {
+    for (floor, waits) in [(8, true), (10, false)] {
+        let mut unit = unstarted(|_| {});
+        let manager = Identity { node: NodeId::MANAGER, run: RunNumber(1), session: SessionId(1) };
+        let join = Command::Join { floor: EventId(floor) };
+        unit.handle_input(Timestamp(0), manager.plain(Body::Command(join)));
+        ask(&mut unit, 0, 12, 1, 1);
+        for source in 0..2 {
+            let late = Timestamp(LATER.0 - 1);
+            unit.handle_fragment(late, fragment(9, source, 10)).expect("there is room");
+        }
+        unit.handle_timeout(LATER);
+        let answers = answers(&mut unit, LATER);
+        assert_eq!(answers.is_empty(), waits, "{answers:?}");
+        let missing = answers.iter().flat_map(|(_, answer)| &answer.missing);
+        assert!(missing.into_iter().all(|missing| missing.reason == MissingReason::ReadoutRestarted));
+    }
+}
