@@ -120,26 +120,24 @@ fn kill_processor(trial: &mut Trial) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Later events are stored without the source of the dead readout unit, and its books are missing.
+/// The readout unit is started again, and its emulated sources go on where the run is. Events lack them only if that takes longer than builder
+/// units wait, on a busy machine.
 fn kill_readout(trial: &mut Trial) -> Result<Outcome> {
-    let mut system = system(trial);
-    system.set("builder", "event_timeout_ms = 300\nrequest_retry_ms = 100");
-    system.set("readout", "merge_timeout_ms = 50");
+    let system = system(trial);
     let mut run = trial.start(&system)?;
     let percent = trial.dice.between(5, 45);
     trial.kill(&mut run, "ru1", percent)?;
     let ended = run.end()?;
     let promise = Promise {
-        status: Status::Codes(&[1]),
+        status: Status::Codes(&[0, 3]),
         kept: Kept::ButSources(vec![1]),
         verify: &[0, 3],
-        says: vec!["ru1 ended: signal: 9 (SIGKILL)".to_owned(), "without a report".to_owned()],
+        says: vec!["ru1 died (signal: 9 (SIGKILL)); it is restarted".to_owned()],
     };
     if let Some(summary) = trial.check(&ended, &promise, system.readouts)?
-        && !summary["ledger"]["problems"].to_string().contains("no books of ru1")
+        && summary["trouble"]["restarted_readouts"] != 1
     {
-        trial
-            .problem(format!("the ledger does not miss the books of ru1: {}", summary["ledger"]["problems"]));
+        trial.problem(format!("the run does not say that ru1 was restarted: {}", summary["trouble"]));
     }
     Ok(Outcome::Done)
 }
