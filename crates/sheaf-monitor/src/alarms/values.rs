@@ -70,7 +70,7 @@ fn condition(value: &ValueReport) -> Option<(Alarm, u64)> {
     let remedy = advice(LOOK);
     let side = if is_below { "below" } else { "above" };
     let text = format!("{name} is {number}{unit}, {side} its limit of {limit}{unit}");
-    // With a code of its own, one that gets worse is told again.
+    // An error has its own code, so that an alarm is raised again when a warning becomes an error.
     let alarm = match level {
         Level::Error => alarm("value-error", Severity::Error, text, Some(name), &remedy),
         Level::Good | Level::Warning => alarm("value-warning", Severity::Warning, text, Some(name), &remedy),

@@ -124,10 +124,8 @@ impl AbsentReadouts {
     /// Returns whether one of these events may be built without some readout unit at once.
     #[inline]
     pub(super) fn concern(&self, events: EventIdRange) -> bool {
-        !(self.given_up.is_empty() && self.excluded.is_empty()) && {
-            let has = |excluded: &Excluded| excluded.may_concern(events);
-            !self.given_up.is_empty() || self.excluded.values().flatten().any(has)
-        }
+        let has = |excluded: &Excluded| excluded.may_concern(events);
+        !self.given_up.is_empty() || self.excluded.values().flatten().any(has)
     }
 
     /// Returns whether all these events are of one exclusion of a readout unit.

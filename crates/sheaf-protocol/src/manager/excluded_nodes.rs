@@ -1,8 +1,8 @@
 //! Readout units and builder units that an operator has excluded.
 //!
-//! The driver passes the complete set. A readout unit is excluded from an exact event on, above all events in flight, and included again in the
-//! same way: builder units are told, in the order of their assignments, so whether the unit lives makes no difference. A builder unit that is
-//! excluded gets no further events as long as another one lives, and completes those that it has.
+//! The driver passes the complete set. An exclusion of a readout unit begins at an exact event, above all events in flight, and ends in the same
+//! way. The event manager sends it to the builder units in order with their assignments, so it works even if the readout unit is dead. An
+//! excluded builder unit gets no further events as long as another one lives, and completes those that it has.
 
 use super::releases::ExcludedRange;
 use sheaf_wire::message::ReadoutExclusion;

@@ -118,6 +118,7 @@ class _Record:
 
 
 _Kind = TypeVar("_Kind", bound=_Record)
+_Listed = TypeVar("_Listed", "tuple[Source, ...]", "tuple[NodeState, ...]")
 
 
 @dataclass(frozen=True)
@@ -528,16 +529,9 @@ class Controller:
         answer = self._ask("PUT", f"/api/v1/sources/{part}/included", {"included": included})
         number = answer["source"]
         sources = tuple(_make(Source, value) for value in answer["sources"])
-        until = time.monotonic() + wait_s
-        while wait_s > 0 and _waits_for(sources, number, included):
-            status = self.status()
-            sources = status.sources
-            if status.run is None:
-                break
-            if time.monotonic() > until:
-                raise TimeoutError(f"the run does not follow within {wait_s} s; the command for source {source} stays in force")
-            time.sleep(_PAUSE_S)
-        return sources
+        return self._wait_for_run(
+            sources, lambda status: status.sources, lambda its: not _waits_for(its, number, included), wait_s, f"source {source}"
+        )
 
     def exclude_node(self, node: str, *, wait_s: float = 30.0) -> tuple[NodeState, ...]:
         """Excludes a readout unit or builder unit from the run and from those that follow: events are complete without the sources of a readout
@@ -569,16 +563,24 @@ class Controller:
         self, answer: Mapping[str, Any], node: str, is_done: Callable[[NodeState | None], bool], wait_s: float
     ) -> tuple[NodeState, ...]:
         nodes = tuple(_make(NodeState, value) for value in answer["nodes"])
+        return self._wait_for_run(
+            nodes, lambda status: status.nodes, lambda its: is_done(next((it for it in its if it.node == node), None)), wait_s, node
+        )
+
+    def _wait_for_run(
+        self, listed: _Listed, list_of: Callable[[Status], _Listed], is_done: Callable[[_Listed], bool], wait_s: float, what: str
+    ) -> _Listed:
+        """Waits until the run follows a command, or there is no run. Returns the list in which that shows, which was `listed` at first."""
         until = time.monotonic() + wait_s
-        while wait_s > 0 and not is_done(next((it for it in nodes if it.node == node), None)):
+        while wait_s > 0 and not is_done(listed):
             status = self.status()
-            nodes = status.nodes
+            listed = list_of(status)
             if status.run is None:
                 break
             if time.monotonic() > until:
-                raise TimeoutError(f"the run does not follow within {wait_s} s; the command for {node} stays in force")
+                raise TimeoutError(f"the run does not follow within {wait_s} s; the command for {what} stays in force")
             time.sleep(_PAUSE_S)
-        return nodes
+        return listed
 
     def start_sequence(
         self,

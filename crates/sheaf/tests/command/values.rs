@@ -6,7 +6,7 @@ use crate::serve::{Controller, SYSTEM};
 use serde_json::{Value, json};
 use ureq::Agent;
 
-/// A run that lasts until it is told to end.
+/// A run without a time limit, which a test stops.
 const RUN: &str = "[run]\nduration_s = 0\n[readout]\ncount = 1\n[builder]\ncount = 1\n\
      [trigger]\nmode = \"poisson\"\nrate_hz = 200\n[monitor]\nalarm_hold_off_ms = 0\nlinger_ms = 0\n";
 
