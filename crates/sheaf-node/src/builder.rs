@@ -10,6 +10,7 @@ use crate::content::ContentCheck;
 use crate::farm::{Farm, FarmReport};
 use crate::filter::Filter;
 use crate::forwarding::Forwarding;
+use crate::handover::{BuilderHandover, Handover};
 use crate::number_check::NumberCheck;
 use crate::outbox::{Outbox, OutboxStats};
 use crate::sink::EventSink;
@@ -127,6 +128,30 @@ impl BuilderNode {
         patience: Patience,
         now: Timestamp,
     ) -> Self {
+        Self::with(role, Outbox::new(endpoint), judgement, patience, now)
+    }
+
+    /// Makes a builder of the run that follows another one in this node.
+    #[must_use]
+    pub fn following(
+        role: BuilderUnit<Bytes>,
+        handover: BuilderHandover,
+        judgement: Judgement,
+        patience: Patience,
+        now: Timestamp,
+    ) -> Self {
+        let BuilderHandover { mut outbox } = handover;
+        outbox.begin_run();
+        Self::with(role, outbox, judgement, patience, now)
+    }
+
+    fn with(
+        role: BuilderUnit<Bytes>,
+        outbox: Outbox,
+        judgement: Judgement,
+        patience: Patience,
+        now: Timestamp,
+    ) -> Self {
         let Judgement { check, numbers, filter, sink } = judgement;
         let node = role.identity().node;
         let pipeline = EventPipeline {
@@ -145,7 +170,7 @@ impl BuilderNode {
         };
         Self {
             role,
-            outbox: Outbox::new(endpoint),
+            outbox,
             pipeline,
             steps: None,
             turns: Turns::default(),
@@ -532,7 +557,11 @@ impl NodeDriver for BuilderNode {
 
     fn finish(&mut self) -> Result<(), NodeError> {
         let node = self.node();
-        self.outbox.endpoint().close(LINGER);
+        if self.role.hands_over() {
+            self.outbox.flush();
+        } else {
+            self.outbox.endpoint().close(LINGER);
+        }
         self.record_rest();
         let (closed, output, books) = match &mut self.pipeline.outlet {
             Outlet::Here(storing) => (storing.finish(), storing.counters(), NodeBooks::default()),
@@ -573,6 +602,11 @@ impl NodeDriver for BuilderNode {
             (Ok(()), Some(failed)) => Err(failed),
             (Ok(()), None) => Ok(()),
         }
+    }
+
+    fn hand_over(self: Box<Self>) -> Option<Handover> {
+        let Self { role, outbox, .. } = *self;
+        role.hands_over().then(|| Handover::Builder(BuilderHandover { outbox }))
     }
 }
 

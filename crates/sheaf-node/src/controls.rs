@@ -16,6 +16,10 @@ pub struct RunControls {
     pub excluded: WantedExclusions,
     /// Nodes to start again, for the process that has started them.
     pub recovery: Recovery,
+    /// Whether another run follows in the same nodes, without a gap.
+    pub hands_over: AtomicBool,
+    /// End the run in favour of the next one, if one follows.
+    pub next: AtomicBool,
 }
 
 /// Nodes that an operator wants to be started again.

@@ -59,6 +59,7 @@ mod examples;
 pub mod farm;
 pub mod filter;
 mod forwarding;
+pub mod handover;
 pub mod hit_decoder;
 pub mod judging;
 pub mod manager;

@@ -2,6 +2,7 @@
 
 use crate::busy_signal::BusySignal;
 use crate::controls::{Exclusions, Pauses, RunControls};
+use crate::handover::{Handover, ManagerHandover};
 use crate::outbox::Outbox;
 use crate::programs::ProgramView;
 use crate::report::{Gauges, RunReport};
@@ -90,6 +91,12 @@ fn explain_shift(shift: i64) -> String {
     }
 }
 
+/// What a run that follows another one begins with.
+struct Left {
+    triggers: Option<TriggerClock>,
+    begins_at: Timestamp,
+}
+
 /// The event manager with its endpoint.
 pub struct ManagerNode {
     role: EventManager<Bytes>,
@@ -101,6 +108,12 @@ pub struct ManagerNode {
     started_at: Option<Timestamp>,
     /// When the operator asked for the end.
     stopped_at: Option<Timestamp>,
+    /// When the operator asked for the next run.
+    next_at: Option<Timestamp>,
+    /// What the run before has left, until this one starts.
+    left: Option<Left>,
+    /// Zero of the times of triggers that count from the start.
+    zero: Timestamp,
     pauses: Pauses,
     /// Number of changes of the exclusions that were heeded.
     exclusions_seen: u64,
@@ -123,22 +136,52 @@ impl ManagerNode {
         gauges: Arc<Gauges>,
         done: impl FnOnce(RunReport) + Send + 'static,
     ) -> Self {
+        Self::with(role, Outbox::new(endpoint), course, gauges, Box::new(done))
+    }
+
+    /// Makes the event manager of a run that follows another one in this node. The first event of `role` is that of the handover. Triggers
+    /// since the end of the run before are taken once this one has started.
+    #[must_use]
+    pub fn following(
+        mut role: EventManager<Bytes>,
+        handover: ManagerHandover,
+        course: Course,
+        gauges: Arc<Gauges>,
+        done: impl FnOnce(RunReport) + Send + 'static,
+    ) -> Self {
+        let ManagerHandover { mut outbox, triggers, begins_at, zero, .. } = handover;
+        outbox.begin_run();
+        role.begin_at(begins_at);
+        let node = Self::with(role, outbox, course, gauges, Box::new(done));
+        Self { left: Some(Left { triggers, begins_at }), zero, ..node }
+    }
+
+    fn with(
+        role: EventManager<Bytes>,
+        outbox: Outbox,
+        course: Course,
+        gauges: Arc<Gauges>,
+        done: Box<dyn FnOnce(RunReport) + Send>,
+    ) -> Self {
         let list = |list: &mut SeriesList| ManagerSeries::list(list, &role, gauges.nodes());
         let telemetry = Telemetry::begin(gauges.hub(), &gauges.nodes().manager, list);
         Self {
             role,
-            outbox: Outbox::new(endpoint),
+            outbox,
             course,
             triggers: None,
             supervised: None,
             signal: None,
             started_at: None,
             stopped_at: None,
+            next_at: None,
+            left: None,
+            zero: Timestamp::ZERO,
             pauses: Pauses::default(),
             exclusions_seen: 0,
             gauges,
             report: RunReport::default(),
-            done: Some(Box::new(done)),
+            done: Some(done),
             failed: None,
             time: StallFree::default(),
             telemetry,
@@ -182,13 +225,7 @@ impl ManagerNode {
                     if !absent.is_empty() {
                         log_as!(NODES_ABSENT, node = NodeId::MANAGER; "the run starts without {}", list(&absent));
                     }
-                    self.started_at = Some(now);
-                    self.report.started(now, absent);
-                    let clock = |(rate, _): &(TriggerRate, TriggerType)| TriggerClock::new(*rate, now);
-                    self.triggers = self.course.triggers.as_ref().map(clock);
-                    if self.course.from_start {
-                        self.role.count_times_from(now);
-                    }
+                    self.begin(now, absent);
                 }
                 ManagerEvent::StartDeclined { node } => {
                     self.failed = Some(NodeError::start_declined(node));
@@ -265,6 +302,24 @@ impl ManagerNode {
         }
     }
 
+    /// Begins the run: now, or where the run before it has ended.
+    fn begin(&mut self, now: Timestamp, absent: Vec<NodeId>) {
+        let (start, triggers) = match self.left.take() {
+            Some(Left { triggers, begins_at }) => (begins_at, triggers),
+            None => {
+                self.zero = now;
+                let clock = |(rate, _): &(TriggerRate, TriggerType)| TriggerClock::new(*rate, now);
+                (now, self.course.triggers.as_ref().map(clock))
+            }
+        };
+        self.started_at = Some(start);
+        self.report.started(start, absent);
+        self.triggers = triggers;
+        if self.course.from_start {
+            self.role.count_times_from(self.zero);
+        }
+    }
+
     fn requirement(&self, index: usize) -> &str {
         self.role.requirement_name(index).unwrap_or_default()
     }
@@ -311,6 +366,11 @@ impl ManagerNode {
             self.role.handle_excluded_nodes(nodes);
         }
         self.role.handle_hold(now, hold.load(Ordering::Relaxed));
+        let is_wanted = self.stopped_at.is_none();
+        self.role.set_handover(is_wanted && self.course.controls.hands_over.load(Ordering::Relaxed));
+        if self.course.controls.next.load(Ordering::Relaxed) && self.role.is_running() && self.role.hands_over() {
+            self.next_at.get_or_insert(now);
+        }
         let wanted = pause.load(Ordering::Relaxed);
         let ends = self.end_of_triggers().is_some_and(|end| end <= now);
         if ends || !self.role.is_running() || wanted == self.role.is_paused_by_operator() {
@@ -416,7 +476,7 @@ impl ManagerNode {
 
     fn end_of_triggers(&self) -> Option<Timestamp> {
         let by_duration = self.course.duration.and_then(|duration| self.time_after(duration));
-        by_duration.into_iter().chain(self.stopped_at).min()
+        by_duration.into_iter().chain(self.stopped_at).chain(self.next_at).min()
     }
 
     /// Returns the time at which the run will have lasted this long, without its pauses. `None` before its start and during a pause.
@@ -521,7 +581,12 @@ impl NodeDriver for ManagerNode {
     }
 
     fn finish(&mut self) -> Result<(), NodeError> {
-        self.outbox.endpoint().close(LINGER);
+        if self.role.hands_over() {
+            self.outbox.flush();
+        } else {
+            self.outbox.endpoint().close(LINGER);
+        }
+        self.report.switched = self.next_at.is_some() && self.stopped_at.is_none();
         self.report.close(&self.role, self.outbox.stats());
         if let Some(supervised) = self.supervised.take() {
             self.report.close_link(supervised.report());
@@ -532,5 +597,12 @@ impl NodeDriver for ManagerNode {
             done(std::mem::take(&mut self.report));
         }
         self.failed.take().map_or(Ok(()), Err)
+    }
+
+    fn hand_over(self: Box<Self>) -> Option<Handover> {
+        let Self { role, outbox, triggers, zero, .. } = *self;
+        let begins_at = role.triggers_ended_at().filter(|_| role.hands_over())?;
+        let next_event = role.next_event();
+        Some(Handover::Manager(Box::new(ManagerHandover { outbox, triggers, next_event, begins_at, zero })))
     }
 }

@@ -130,6 +130,21 @@ pub struct Outbox {
     /// Links that went up or down, for the role to know.
     links: VecDeque<(NodeId, LinkStatus)>,
     stats: OutboxStats,
+    /// Counts of earlier runs.
+    before: OutboxStats,
+}
+
+impl OutboxStats {
+    fn since(&self, earlier: &Self) -> Self {
+        Self {
+            bad_messages: self.bad_messages - earlier.bad_messages,
+            dropped_frames: self.dropped_frames - earlier.dropped_frames,
+            too_large_frames: self.too_large_frames - earlier.too_large_frames,
+            refused_links: self.refused_links - earlier.refused_links,
+            lost_rails: self.lost_rails - earlier.lost_rails,
+            transport: self.transport.since(&earlier.transport),
+        }
+    }
 }
 
 impl Outbox {
@@ -145,7 +160,13 @@ impl Outbox {
             refused: Repeats::default(),
             links: VecDeque::new(),
             stats: OutboxStats::default(),
+            before: OutboxStats::default(),
         }
+    }
+
+    /// Begins a run: counts are those of this run from now on.
+    pub(crate) fn begin_run(&mut self) {
+        self.before = self.all_stats();
     }
 
     /// Shapes frames for the `builders` builder units from now on; this is readout unit `me`.
@@ -216,9 +237,13 @@ impl Outbox {
         &mut *self.endpoint
     }
 
-    /// Returns the counts of failures so far.
+    /// Returns the counts of failures in this run so far.
     #[must_use]
     pub fn stats(&self) -> OutboxStats {
+        self.all_stats().since(&self.before)
+    }
+
+    fn all_stats(&self) -> OutboxStats {
         let transport = self.endpoint.stats();
         OutboxStats { lost_rails: transport.rails_down, transport, ..self.stats }
     }

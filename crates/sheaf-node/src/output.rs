@@ -1,5 +1,6 @@
 //! An output node on a thread: accepted events in, files out.
 
+use crate::handover::{Handover, OutputHandover};
 use crate::outbox::{Outbox, OutboxStats};
 use crate::sink::EventSink;
 use crate::stall::StallFree;
@@ -52,10 +53,34 @@ impl OutputNode {
         patience: Patience,
         now: Timestamp,
     ) -> Self {
+        Self::with(role, Outbox::new(endpoint), sink, patience, now)
+    }
+
+    /// Makes an output node of the run that follows another one in this node.
+    #[must_use]
+    pub fn following(
+        role: OutputUnit<Bytes>,
+        handover: OutputHandover,
+        sink: Box<dyn EventSink>,
+        patience: Patience,
+        now: Timestamp,
+    ) -> Self {
+        let OutputHandover { mut outbox } = handover;
+        outbox.begin_run();
+        Self::with(role, outbox, sink, patience, now)
+    }
+
+    fn with(
+        role: OutputUnit<Bytes>,
+        outbox: Outbox,
+        sink: Box<dyn EventSink>,
+        patience: Patience,
+        now: Timestamp,
+    ) -> Self {
         let node = role.identity().node;
         Self {
             role,
-            outbox: Outbox::new(endpoint),
+            outbox,
             storing: Storing::new(node, sink),
             vigil: Vigil::new(node, patience, now),
             time: StallFree::default(),
@@ -210,7 +235,11 @@ impl NodeDriver for OutputNode {
 
     fn finish(&mut self) -> Result<(), NodeError> {
         let node = self.node();
-        self.outbox.endpoint().close(LINGER);
+        if self.role.hands_over() {
+            self.outbox.flush();
+        } else {
+            self.outbox.endpoint().close(LINGER);
+        }
         // An output that fails has kept these.
         while let Some(event) = self.role.poll_event() {
             if let OutputEvent::Record(record) = event {
@@ -227,5 +256,10 @@ impl NodeDriver for OutputNode {
             (Ok(()), Some(failed)) => Err(failed),
             (Ok(()), None) => Ok(()),
         }
+    }
+
+    fn hand_over(self: Box<Self>) -> Option<Handover> {
+        let Self { role, outbox, .. } = *self;
+        role.hands_over().then(|| Handover::Output(OutputHandover { outbox }))
     }
 }

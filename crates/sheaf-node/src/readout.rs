@@ -2,6 +2,7 @@
 
 mod standstill;
 
+use crate::handover::{Handover, ReadoutHandover};
 use crate::outbox::{Outbox, OutboxStats};
 use crate::parcels::Parcels;
 use crate::preprocessing::{Preprocessing, PreprocessingCounts, PreprocessingError, PreprocessingSetup};
@@ -19,6 +20,7 @@ use sheaf_telemetry::{Hub, SeriesList, log_as};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{Fragment, Nanos, NodeId, SourceId, Span, Timestamp};
 use standstill::Standstill;
+use std::collections::VecDeque;
 
 /// Maximum number of fragments taken from one source in a round: enough to share the cost of the round, few enough that
 /// they are still in the cache when they are sent.
@@ -49,8 +51,16 @@ pub struct ReadoutNode {
     trace: Option<ReadoutTrace>,
 }
 
-struct Input {
+pub(crate) struct Input {
     source: Box<dyn Source>,
+    /// Whether it was told that a run has begun. Where one run follows another, it goes on.
+    has_started: bool,
+    /// Whether the program that feeds it has gone.
+    is_gone: bool,
+    /// Fragments of this run that the unit held at the end of the run before, the oldest first. The source knows that they are accepted.
+    held: VecDeque<Fragment<Span>>,
+    /// Counts of earlier runs.
+    before: SourceStats,
     /// Latest batch of the source.
     batch: Batch,
     /// Number of its fragments that the role has taken.
@@ -87,9 +97,37 @@ impl ReadoutNode {
         patience: Patience,
         now: Timestamp,
     ) -> Self {
+        let inputs = sources.into_iter().map(Input::new).collect();
+        let (outbox, parcels) = (Outbox::new(endpoint), Parcels::default());
+        Self::with(role, (outbox, parcels, inputs), patience, now)
+    }
+
+    /// Makes a readout unit of the run that follows another one in this node.
+    #[must_use]
+    pub fn following(
+        mut role: ReadoutUnit<Span>,
+        handover: ReadoutHandover,
+        patience: Patience,
+        now: Timestamp,
+    ) -> Self {
+        let ReadoutHandover { mut outbox, parcels, inputs, next_event } = handover;
+        outbox.begin_run();
+        role.begin_with(next_event);
+        let mut node = Self::with(role, (outbox, parcels, inputs), patience, now);
+        for input in &mut node.inputs {
+            input.go_on(&mut node.role, now);
+        }
+        node
+    }
+
+    fn with(
+        mut role: ReadoutUnit<Span>,
+        (outbox, parcels, inputs): (Outbox, Parcels, Vec<Input>),
+        patience: Patience,
+        now: Timestamp,
+    ) -> Self {
         let node = role.identity().node;
-        let mut role = role;
-        for source in &sources {
+        for source in inputs.iter().map(|input| &input.source) {
             if source.answers_windows() {
                 role.answer_on_request(source.id());
             } else if source.keeps_data() {
@@ -98,9 +136,9 @@ impl ReadoutNode {
         }
         Self {
             role,
-            outbox: Outbox::new(endpoint),
-            parcels: Parcels::default(),
-            inputs: sources.into_iter().map(Input::new).collect(),
+            outbox,
+            parcels,
+            inputs,
             preprocessing: None,
             vigil: Vigil::new(node, patience, now),
             standstill: Standstill::default(),
@@ -211,7 +249,8 @@ impl ReadoutNode {
             match event {
                 ReadoutEvent::Started { floor } => {
                     self.running = true;
-                    for input in &mut self.inputs {
+                    for input in self.inputs.iter_mut().filter(|input| !input.has_started) {
+                        input.has_started = true;
                         floor.into_iter().for_each(|floor| input.source.skip_to(floor));
                         input.source.start();
                     }
@@ -219,6 +258,11 @@ impl ReadoutNode {
                 ReadoutEvent::Paused | ReadoutEvent::Resumed => {
                     let paused = event == ReadoutEvent::Paused;
                     self.inputs.iter_mut().for_each(|input| input.source.handle_pause(paused));
+                }
+                ReadoutEvent::Closed if self.role.hands_over() => {
+                    self.running = false;
+                    self.closed_at = Some(now);
+                    self.hold_for_next();
                 }
                 ReadoutEvent::Closed => {
                     self.running = false;
@@ -251,6 +295,14 @@ impl ReadoutNode {
         }
     }
 
+    /// Keeps the fragments of the next run that the role has had.
+    fn hold_for_next(&mut self) {
+        for fragment in self.role.take_held() {
+            let input = self.inputs.iter_mut().find(|input| input.source.id() == fragment.source);
+            input.expect("the role has fragments of its sources").held.push_back(fragment);
+        }
+    }
+
     /// Passes the requests for windows of hits to their sources.
     fn pass_window_orders(&mut self) {
         while let Some(order) = self.role.poll_window() {
@@ -274,8 +326,10 @@ impl ReadoutNode {
             let source = input.source.id();
             while let Some(event) = input.source.poll_event() {
                 match event {
-                    SourceEvent::Gone => self.role.handle_source_gone(now, source, true),
-                    SourceEvent::Back => self.role.handle_source_gone(now, source, false),
+                    SourceEvent::Gone | SourceEvent::Back => {
+                        input.is_gone = event == SourceEvent::Gone;
+                        self.role.handle_source_gone(now, source, input.is_gone);
+                    }
                     SourceEvent::Missing { event, reason } => self.role.handle_missing(source, event, reason),
                     SourceEvent::Warning(text) => {
                         log_as!(
@@ -353,6 +407,10 @@ impl Input {
     fn new(source: Box<dyn Source>) -> Self {
         Self {
             source,
+            has_started: false,
+            is_gone: false,
+            held: VecDeque::new(),
+            before: SourceStats::default(),
             batch: Batch::default(),
             had: 0,
             then: BatchEnd::More,
@@ -370,10 +428,16 @@ impl Input {
         (now, mut trace): (Timestamp, Option<(&mut ReadoutTrace, usize)>),
     ) -> (usize, bool, Timestamp) {
         // Data that wait are not taken to be dropped: the source goes on where it was, or else it would run away from the others.
-        if self.ended || (self.excluded && self.source.keeps_data()) {
+        if self.excluded && self.source.keeps_data() {
             return (0, false, Timestamp::MAX);
         }
-        let mut taken = 0;
+        let mut taken = self.take_held(now, role);
+        if !self.held.is_empty() {
+            return (taken, taken > 0, now + RETRY_SOURCES);
+        }
+        if self.ended {
+            return (taken, taken > 0, Timestamp::MAX);
+        }
         while taken < FRAGMENTS_PER_ROUND {
             if self.had == self.batch.fragments.len()
                 && !self.refill(parcels, now, FRAGMENTS_PER_ROUND - taken)
@@ -403,6 +467,48 @@ impl Input {
                 (taken, true, Timestamp::MAX)
             }
         }
+    }
+
+    /// Begins a run that follows another one: its role has to know what became of the source before.
+    fn go_on(&mut self, role: &mut ReadoutUnit<Span>, now: Timestamp) {
+        self.before = self.source.stats();
+        self.excluded = false;
+        self.wake();
+        let source = self.source.id();
+        if self.is_gone {
+            role.handle_source_gone(now, source, true);
+        }
+        if self.ended && self.held.is_empty() {
+            role.handle_source_end(now, source);
+        }
+    }
+
+    /// Passes fragments to the role that the unit held at the end of the run before, as far as there is room. Returns their number.
+    fn take_held(&mut self, now: Timestamp, role: &mut ReadoutUnit<Span>) -> usize {
+        let mut taken = 0;
+        while let Some(fragment) = self.held.front()
+            && role.handle_fragment(now, fragment.clone()).is_ok()
+        {
+            self.held.pop_front();
+            taken += 1;
+        }
+        if taken > 0 {
+            self.watch.note(taken);
+            if self.ended && self.held.is_empty() {
+                role.handle_source_end(now, self.source.id());
+            }
+        }
+        taken
+    }
+
+    /// Stops the source, which no run goes on with.
+    pub(crate) fn stop(&mut self) {
+        self.source.stop();
+    }
+
+    /// Returns the counts of the source in this run.
+    fn stats(&self) -> SourceStats {
+        self.source.stats().since(&self.before)
     }
 
     /// Polls the source in this round, even if it has said that it has nothing before a later time.
@@ -521,9 +627,12 @@ impl NodeDriver for ReadoutNode {
         if let Some(preprocessing) = &mut self.preprocessing {
             preprocessing.close();
         }
-        self.outbox.endpoint().close(LINGER);
-        let sources: Vec<_> =
-            self.inputs.iter().map(|input| (input.source.id(), input.source.stats())).collect();
+        if self.role.hands_over() {
+            self.outbox.flush();
+        } else {
+            self.outbox.endpoint().close(LINGER);
+        }
+        let sources: Vec<_> = self.inputs.iter().map(|input| (input.source.id(), input.stats())).collect();
         for (source, stats) in &sources {
             if let Some(error) = &stats.last_error {
                 log_as!(
@@ -539,6 +648,12 @@ impl NodeDriver for ReadoutNode {
         }
         self.publish(Timestamp::ZERO);
         self.failed.take().map_or(Ok(()), Err)
+    }
+
+    fn hand_over(self: Box<Self>) -> Option<Handover> {
+        let Self { role, outbox, parcels, inputs, .. } = *self;
+        let next_event = role.next_event()?;
+        Some(Handover::Readout(Box::new(ReadoutHandover { outbox, parcels, inputs, next_event })))
     }
 }
 

@@ -1,5 +1,6 @@
 //! A builder that begins a new life when the event manager has given it up.
 
+use crate::handover::Handover;
 use crate::worker::{NodeDriver, NodeError, Progress};
 use sheaf_telemetry::log_as;
 use sheaf_wire::{Nanos, NodeId, Timestamp};
@@ -40,9 +41,9 @@ impl NodeDriver for Reborn {
             return progress;
         }
         let ended = life.finish();
-        // A node's place in a network becomes free when its endpoint is dropped.
-        self.life = None;
         if let Err(error @ NodeError::Fenced(_)) = ended {
+            // A node's place in a network becomes free when its endpoint is dropped.
+            self.life = None;
             log_as!(SESSION_RESTARTED, node = self.node; "{error}; it begins a new session");
             match (self.next)() {
                 Ok(life) => {
@@ -70,7 +71,11 @@ impl NodeDriver for Reborn {
     }
 
     fn finish(&mut self) -> Result<(), NodeError> {
-        let leaves = |mut life: Box<dyn NodeDriver>| life.finish();
-        self.ended.take().or_else(|| self.life.take().map(leaves)).unwrap_or(Ok(()))
+        let leaves = |life: &mut Box<dyn NodeDriver>| life.finish();
+        self.ended.take().or_else(|| self.life.as_mut().map(leaves)).unwrap_or(Ok(()))
+    }
+
+    fn hand_over(self: Box<Self>) -> Option<Handover> {
+        self.life.and_then(NodeDriver::hand_over)
     }
 }

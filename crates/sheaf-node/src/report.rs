@@ -76,6 +76,8 @@ pub struct RunReport {
     pub ended_by_requirement: Option<String>,
     /// Whether a signal ended the run.
     pub interrupted: bool,
+    /// Whether it ended because an operator wanted the next run.
+    pub switched: bool,
     /// Messages that the event manager's link did not send or understand.
     pub outbox: OutboxStats,
     /// Sources that were off, in the order in which they were found.
@@ -129,6 +131,7 @@ impl Default for RunReport {
             unmet_requirements: BTreeMap::new(),
             ended_by_requirement: None,
             interrupted: false,
+            switched: false,
             outbox: OutboxStats::default(),
             shifts: Vec::new(),
             exclusions: Vec::new(),

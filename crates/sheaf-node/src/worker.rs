@@ -1,5 +1,6 @@
 //! A thread that runs drivers.
 
+use crate::handover::Handover;
 use crate::sink::SinkError;
 use crate::{Clock, telemetry};
 use sheaf_wire::{Nanos, NodeId, Role, Timestamp};
@@ -43,6 +44,28 @@ pub trait NodeDriver: Send {
     /// # Errors
     /// Why the node did not do all of its work.
     fn finish(&mut self) -> Result<(), NodeError>;
+
+    /// Returns what the next run in this node goes on with, if one follows. Called after [`Self::finish`].
+    fn hand_over(self: Box<Self>) -> Option<Handover> {
+        None
+    }
+}
+
+/// The end of the drivers of a thread.
+#[derive(Default)]
+pub struct Ended {
+    /// Errors of the nodes, in the order of their ends.
+    pub errors: Vec<NodeError>,
+    /// What nodes hand over to the next run.
+    pub handovers: Vec<(NodeId, Handover)>,
+}
+
+impl Ended {
+    fn take(&mut self, mut driver: Box<dyn NodeDriver>) {
+        let node = driver.node();
+        self.errors.extend(driver.finish().err());
+        self.handovers.extend(driver.hand_over().map(|handover| (node, handover)));
+    }
 }
 
 /// Result of a round.
@@ -186,10 +209,10 @@ pub fn end_sleeps_in_time() {
     }
 }
 
-/// Runs drivers until all have finished. Returns their errors, node by node.
-pub fn run(mut drivers: Vec<Box<dyn NodeDriver>>, clock: Clock) -> Vec<NodeError> {
+/// Runs drivers until all have finished.
+pub fn run(mut drivers: Vec<Box<dyn NodeDriver>>, clock: Clock) -> Ended {
     end_sleeps_in_time();
-    let mut errors = Vec::new();
+    let mut ended = Ended::default();
     let mut rhythm = Rhythm::default();
     let mut woke_at = clock.now();
     let mut idle_rounds = 0;
@@ -203,20 +226,18 @@ pub fn run(mut drivers: Vec<Box<dyn NodeDriver>>, clock: Clock) -> Vec<NodeError
         }
         let mut busy = false;
         let mut until = now + LONGEST_SLEEP;
-        drivers.retain_mut(|driver| match driver.work(now) {
-            Progress::Busy => {
-                busy = true;
-                true
+        let mut index = 0;
+        while let Some(driver) = drivers.get_mut(index) {
+            match driver.work(now) {
+                Progress::Busy => busy = true,
+                Progress::Idle(at) => until = until.min(at),
+                Progress::Finished => {
+                    ended.take(drivers.remove(index));
+                    continue;
+                }
             }
-            Progress::Idle(at) => {
-                until = until.min(at);
-                true
-            }
-            Progress::Finished => {
-                errors.extend(driver.finish().err());
-                false
-            }
-        });
+            index += 1;
+        }
         if busy {
             idle_rounds = 0;
             continue;
@@ -239,7 +260,7 @@ pub fn run(mut drivers: Vec<Box<dyn NodeDriver>>, clock: Clock) -> Vec<NodeError
             std::hint::spin_loop();
         }
     }
-    errors
+    ended
 }
 
 #[cfg(test)]

@@ -94,6 +94,7 @@ pub struct BuilderUnit<P> {
     /// Events queued for the driver.
     queued: VecDeque<QueuedEvent<P>>,
     closed: bool,
+    hands_over: bool,
     fenced: bool,
 }
 
@@ -130,6 +131,7 @@ impl<P: Payload> BuilderUnit<P> {
             books: NodeBooks::default(),
             queued: VecDeque::new(),
             closed: false,
+            hands_over: false,
             fenced: false,
             config,
         }
@@ -157,6 +159,12 @@ impl<P: Payload> BuilderUnit<P> {
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed
+    }
+
+    /// Returns whether the run has closed and another one follows in this node.
+    #[must_use]
+    pub fn hands_over(&self) -> bool {
+        self.hands_over
     }
 
     /// Returns whether the event manager has given this session up.
@@ -455,6 +463,10 @@ impl<P: Payload> BuilderUnit<P> {
             Body::Assign(assignments) => self.handle_assignments(now, &assignments),
             Body::Command(Command::Start) => self.notify(BuilderEvent::Started),
             Body::Command(Command::Close) => self.close(),
+            Body::Command(Command::HandOver { .. }) => {
+                self.hands_over = true;
+                self.close();
+            }
             Body::Command(Command::GiveWay) => self.give_way(now),
             Body::Fence(session) if session == self.me.session => {
                 self.fenced = true;

@@ -48,6 +48,7 @@ mod shaping;
 mod shifting;
 mod shifts;
 mod starting;
+mod succession;
 mod suspects;
 mod totals;
 
@@ -107,6 +108,10 @@ pub struct EventManager<P> {
     records: Records,
     /// Builder units whose current sessions were closed.
     closed_builders: BTreeSet<NodeId>,
+    /// Whether another run follows in the same nodes.
+    hands_over: bool,
+    /// When the triggers of the run begin, if that is before its start: at the end of the run before it.
+    begins_at: Option<Timestamp>,
     counters: NodeBooks,
     events: ManagerEvents,
 }
@@ -138,6 +143,8 @@ impl<P: Clone> EventManager<P> {
             requirements: Requirements::new(config.requirements.clone()),
             records: Records::default(),
             closed_builders: BTreeSet::new(),
+            hands_over: false,
+            begins_at: None,
             counters: NodeBooks::default(),
             events: ManagerEvents::new(),
             config,

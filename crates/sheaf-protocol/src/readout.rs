@@ -18,6 +18,7 @@
 //! | is of an event that ended without a request for it, or arrives after that end | dropped, `not_requested` |
 //! | is passed over: later events are requested, but its event is not requested within the orphan timeout | dropped, `unknown_event`; if the event is requested later, the wait for the fragment has a limit |
 //! | is still held when the run closes | dropped, `never_triggered` |
+//! | ... and is for an event of the next run in this node | handed over, and not in the books of this run |
 //!
 //! The unit itself handles the communication: its channel, its reports, the commands of the event manager. The merger handles
 //! fragments, and owns them together with sources, requests, timeouts and books (`readout/merger.rs`).
@@ -74,7 +75,7 @@ pub enum ReadoutEvent {
     Paused,
     /// The run is resumed.
     Resumed,
-    /// The run closes: stop the sources.
+    /// The run closes: stop the sources, unless the unit [hands over](ReadoutUnit::hands_over) to another run.
     Closed,
     /// An operator has excluded a source, or includes it again.
     Excluded {
@@ -123,6 +124,8 @@ pub struct ReadoutUnit<P> {
     renumbering: Renumbering,
     records: Records,
     driver: DriverState,
+    /// First event of the next run, once this one has closed and another one follows.
+    next: Option<EventId>,
     events: VecDeque<ReadoutEvent>,
 }
 
@@ -140,6 +143,7 @@ impl<P: Payload> ReadoutUnit<P> {
             renumbering: Renumbering::default(),
             records: Records::default(),
             driver: DriverState::default(),
+            next: None,
             events: VecDeque::new(),
         }
     }
@@ -313,6 +317,30 @@ impl<P: Payload> ReadoutUnit<P> {
     /// Records that a source has no fragment of an event that was requested of it, for this reason.
     pub fn handle_missing(&mut self, source: SourceId, event: EventId, reason: MissingReason) {
         self.merger.handle_missing(source, event, reason);
+    }
+
+    /// Returns whether the run has closed and another one follows in this node: sources go on, and [`Self::take_held`] has the first fragments
+    /// of the next run.
+    #[must_use]
+    pub fn hands_over(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// Returns the first event of the next run, if this one has closed and another one follows in this node.
+    #[must_use]
+    pub fn next_event(&self) -> Option<EventId> {
+        self.next
+    }
+
+    /// Records that the run begins with the event `first`, because another run in this node has ended with the event before. Late fragments of
+    /// that run are dropped.
+    pub fn begin_with(&mut self, first: EventId) {
+        self.merger.begin_with(first);
+    }
+
+    /// Returns the fragments of the next run that this unit held when it closed, in the order of their events. They are not in its books.
+    pub fn take_held(&mut self) -> Vec<Fragment<P>> {
+        self.merger.take_held()
     }
 
     /// Takes note that the program that feeds a source has gone or is not there yet, or that it is back. While it is gone, its events
@@ -492,7 +520,8 @@ impl<P: Payload> ReadoutUnit<P> {
             Body::Command(Command::Join { floor }) => self.begin(now, Some(floor)),
             Body::Command(Command::Pause) => self.events.push_back(ReadoutEvent::Paused),
             Body::Command(Command::Resume) => self.events.push_back(ReadoutEvent::Resumed),
-            Body::Command(Command::Close) => self.close(now),
+            Body::Command(Command::Close) => self.close(now, None),
+            Body::Command(Command::HandOver { first }) => self.close(now, Some(first)),
             Body::Dispatch(destinations) => self.handle_dispatch(now, &destinations),
             Body::Shape(shape) => self.events.extend(self.shape_clock.note(now, shape)),
             Body::Renumber(order)
@@ -533,9 +562,11 @@ impl<P: Payload> ReadoutUnit<P> {
     }
 
     /// Closes the run at this unit. The books are reported once no further run record is awaited.
-    fn close(&mut self, now: Timestamp) {
-        if self.merger.close() {
+    /// Fragments from the event `next` on are those of the next run in this node.
+    fn close(&mut self, now: Timestamp, next: Option<EventId>) {
+        if self.merger.close(next) {
             self.records.close(now);
+            self.next = next;
             self.events.push_back(ReadoutEvent::Closed);
         }
     }

@@ -44,6 +44,7 @@ pub mod random;
 pub mod replay;
 pub mod script;
 pub mod size_model;
+mod stats_since;
 pub mod stream_set;
 pub mod timed;
 pub mod windows;

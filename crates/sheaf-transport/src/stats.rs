@@ -16,6 +16,14 @@ macro_rules! stats {
             }
         }
 
+        impl LinkStats {
+            /// Returns the counts since an earlier moment.
+            #[must_use]
+            pub fn since(&self, earlier: &Self) -> Self {
+                Self { $($field: self.$field - earlier.$field,)* }
+            }
+        }
+
         impl std::ops::AddAssign for LinkStats {
             fn add_assign(&mut self, other: Self) { $(self.$field += other.$field;)* }
         }

@@ -446,6 +446,11 @@ pub enum Command {
     Pause = 5,
     /// To a readout unit: the run takes triggers again.
     Resume = 6,
+    /// In place of `Close`: another run follows in the same nodes. Sources go on, and a readout unit keeps the fragments of the next run.
+    HandOver {
+        /// First event of the next run.
+        first: EventId,
+    } = 7,
 }
 
 impl Command {
@@ -459,6 +464,7 @@ impl Command {
             Self::GiveWay => 4,
             Self::Pause => 5,
             Self::Resume => 6,
+            Self::HandOver { .. } => 7,
         }
     }
 }

@@ -199,7 +199,7 @@ impl Plan {
         let config = EmulatorConfig {
             seed: emulated.seed,
             first_event: trigger.first_event,
-            events: run.events,
+            events: run.events.filter(|_| !self.goes_on),
             size: SizeConfig { shape: shape(emulated), min: emulated.minimum, max: maximum },
             content: match emulated.content {
                 conf::Content::Pattern => Content::Pattern,

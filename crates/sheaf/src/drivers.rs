@@ -9,9 +9,11 @@ use crate::programs::EndingPrograms;
 use crate::steps::{StepPlace, step_filter};
 use crate::summary::Extras;
 use crate::supervisor::SupervisorDoor;
-use anyhow::Context;
+use anyhow::{Context, bail};
+use sheaf_config::NodeConfig;
 use sheaf_node::builder::{BuilderNode, BuilderReport};
 use sheaf_node::farm::Farm;
+use sheaf_node::handover::Handover;
 use sheaf_node::manager::ManagerNode;
 use sheaf_node::output::{OutputNode, OutputReport};
 use sheaf_node::readout::{ReadoutNode, ReadoutReport};
@@ -22,15 +24,16 @@ use sheaf_node::{Clock, NodeDriver, NodeError, RunControls};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::liveness::Patience;
-use sheaf_protocol::manager::EventManager;
-use sheaf_protocol::output::Sender;
+use sheaf_protocol::manager::{EventManager, ManagerConfig};
+use sheaf_protocol::output::{OutputUnit, Sender};
 use sheaf_protocol::readout::ReadoutUnit;
 use sheaf_telemetry::Hub;
-use sheaf_transport::Endpoint;
 use sheaf_wire::{NodeId, Role};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
 
 /// Makes the connection of a node's session.
 pub(crate) type Connect = Box<dyn FnMut(&Identity) -> anyhow::Result<Connection> + Send>;
@@ -53,6 +56,19 @@ pub(crate) struct DriverMaker {
     pub(crate) over: Arc<AtomicBool>,
     /// Time for which the other nodes wait for the event manager.
     pub(crate) manager_patience: Patience,
+    /// What the run before has handed over, if this one follows it.
+    pub(crate) handovers: Handovers,
+}
+
+/// What the nodes of a run hand over to the next one.
+pub(crate) type Handovers = Arc<Mutex<BTreeMap<NodeId, Handover>>>;
+
+/// What a node begins with.
+enum Beginning {
+    /// A new connection.
+    Connection(Connection),
+    /// What the run before has handed over.
+    Handover(Handover),
 }
 
 impl DriverMaker {
@@ -82,8 +98,12 @@ impl DriverMaker {
         let mut door = None;
         let mut begin = move || {
             let me = maker.plan.identity(id, maker.clock.now());
-            let connection = connect(&me)?;
-            maker.make_once(me, connection, &mut door)
+            let handed = maker.handovers.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+            let beginning = match handed {
+                Some(handover) => Beginning::Handover(handover),
+                None => Beginning::Connection(connect(&me)?),
+            };
+            maker.make_once(me, beginning, &mut door)
         };
         if id.role != Role::Builder {
             return begin();
@@ -101,113 +121,162 @@ impl DriverMaker {
     fn make_once(
         &self,
         me: Identity,
-        connection: Connection,
+        beginning: Beginning,
         door: &mut Option<BuilderDoor>,
     ) -> anyhow::Result<Box<dyn NodeDriver>> {
-        let Connection { endpoint, arena } = connection;
-        let (plan, now) = (&self.plan, self.clock.now());
-        let node = plan.node(me.node).with_context(|| format!("{} is not in the configuration", me.node))?;
         match me.node.role {
-            Role::Manager => self.make_manager(me, endpoint),
-            Role::Readout => {
-                let role = ReadoutUnit::new(me, plan.readout(node), now);
-                let list = self.reports.readouts.clone();
-                let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
-                let sources = plan.sources(&me, node, arena.as_ref(), endpoint.waker())?;
-                let way = (self.directory.as_deref(), endpoint.waker());
-                let sources = plan.start_programs(&me, node, sources, way, &self.reports.programs)?;
-                let patience = self.manager_patience;
-                let mut driver = ReadoutNode::new(role, endpoint, sources, patience, now).with_report(done);
-                if let Some(setup) = plan.preprocessing(node, &me, arena.as_ref()) {
-                    driver = driver.active(setup)?;
-                }
-                if let Some(hub) = &self.hub {
-                    driver = driver.publishing(hub, &node.name, plan.readout_limits());
-                }
-                if let Some(tracing) = &self.tracing {
-                    driver = driver.traced(tracing, &node.name, plan.node_names().builders);
-                }
-                let builders = usize::from(plan.count(Role::Builder));
-                Ok(Box::new(match plan.frame_shaper() {
-                    Some(config) => driver.shaped(config, builders),
-                    None => driver,
-                }))
-            }
-            Role::Builder => {
-                let role = BuilderUnit::new(me, plan.builder(), now);
-                let list = self.reports.builders.clone();
-                let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
-                let directory = self.directory.as_deref();
-                let mut judgement = plan.judgement(&me, directory)?;
-                if door.is_none() {
-                    *door = BuilderDoor::open(plan, &me, directory, &self.reports.doors);
-                }
-                if let Some(door) = door {
-                    judgement.sink = door.beside(judgement.sink);
-                }
-                judgement.sink = plan.prescaled(judgement.sink)?;
-                let patience = self.manager_patience;
-                let farm = plan.farm(&me, self.directory.as_deref())?;
-                let waker = endpoint.waker();
-                let farm = farm.map(|setup| Farm::new(setup, me.node, waker, now)).transpose()?;
-                let mut driver = BuilderNode::new(role, endpoint, judgement, patience, now).with_report(done);
-                driver = match step_filter(&plan.loading(), me.run)? {
-                    Some((filter, StepPlace::Own)) => driver.in_steps(filter),
-                    Some((filter, StepPlace::Beside)) => driver.in_steps_beside(filter)?,
-                    None => driver,
-                };
-                if let Some(config) = plan.sender() {
-                    driver = driver.with_outputs(Sender::new(me, config, now));
-                }
-                if let Some(farm) = farm {
-                    driver = driver.with_farm(farm);
-                }
-                if let Some(tracing) = &self.tracing {
-                    driver = driver.traced(tracing, &node.name, plan.node_names().readouts);
-                }
-                Ok(Box::new(match &self.hub {
-                    Some(hub) => {
-                        driver.publishing(hub, &node.name, &plan.source_ids(), plan.builder_limits())
-                    }
-                    None => driver,
-                }))
-            }
-            Role::Output => {
-                let role = sheaf_protocol::output::OutputUnit::new(me, plan.output_node(), now);
-                let list = self.reports.outputs.clone();
-                let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
-                let sink = plan.sink(&me, self.directory.as_deref())?;
-                let driver = OutputNode::new(role, endpoint, sink, self.manager_patience, now);
-                let driver = driver.with_report(done);
-                let driver = match &self.tracing {
-                    Some(tracing) => driver.traced(tracing, &node.name),
-                    None => driver,
-                };
-                Ok(Box::new(match &self.hub {
-                    Some(hub) => driver.publishing(hub, &node.name, plan.output_limits()),
-                    None => driver,
-                }))
-            }
+            Role::Manager => self.make_manager(me, beginning),
+            Role::Readout => self.make_readout(me, beginning),
+            Role::Builder => self.make_builder(me, beginning, door),
+            Role::Output => self.make_output(me, beginning),
         }
     }
 
-    fn make_manager(&self, me: Identity, endpoint: Box<dyn Endpoint>) -> anyhow::Result<Box<dyn NodeDriver>> {
+    fn configured(&self, node: NodeId) -> anyhow::Result<&NodeConfig> {
+        self.plan.node(node).with_context(|| format!("{node} is not in the configuration"))
+    }
+
+    fn make_readout(&self, me: Identity, beginning: Beginning) -> anyhow::Result<Box<dyn NodeDriver>> {
+        let (plan, now, node) = (&self.plan, self.clock.now(), self.configured(me.node)?);
+        let role = ReadoutUnit::new(me, plan.readout(node), now);
+        let patience = self.manager_patience;
+        let mut driver = match beginning {
+            Beginning::Handover(Handover::Readout(handover)) => {
+                ReadoutNode::following(role, *handover, patience, now)
+            }
+            beginning => {
+                let Connection { endpoint, arena } = beginning.into_connection()?;
+                let sources = plan.sources(&me, node, arena.as_ref(), endpoint.waker())?;
+                let way = (self.directory.as_deref(), endpoint.waker());
+                let sources = plan.start_programs(&me, node, sources, way, &self.reports.programs)?;
+                let driver = ReadoutNode::new(role, endpoint, sources, patience, now);
+                match plan.preprocessing(node, &me, arena.as_ref()) {
+                    Some(setup) => driver.active(setup)?,
+                    None => driver,
+                }
+            }
+        };
+        let list = self.reports.readouts.clone();
+        driver = driver
+            .with_report(move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report));
+        if let Some(hub) = &self.hub {
+            driver = driver.publishing(hub, &node.name, plan.readout_limits());
+        }
+        if let Some(tracing) = &self.tracing {
+            driver = driver.traced(tracing, &node.name, plan.node_names().builders);
+        }
+        let builders = usize::from(plan.count(Role::Builder));
+        Ok(Box::new(match plan.frame_shaper() {
+            Some(config) => driver.shaped(config, builders),
+            None => driver,
+        }))
+    }
+
+    fn make_builder(
+        &self,
+        me: Identity,
+        mut beginning: Beginning,
+        door: &mut Option<BuilderDoor>,
+    ) -> anyhow::Result<Box<dyn NodeDriver>> {
+        let (plan, now, node) = (&self.plan, self.clock.now(), self.configured(me.node)?);
+        let role = BuilderUnit::new(me, plan.builder(), now);
+        let directory = self.directory.as_deref();
+        let mut judgement = plan.judgement(&me, directory)?;
+        if door.is_none() {
+            *door = BuilderDoor::open(plan, &me, directory, &self.reports.doors);
+        }
+        if let Some(door) = door {
+            judgement.sink = door.beside(judgement.sink);
+        }
+        judgement.sink = plan.prescaled(judgement.sink)?;
+        let farm = plan.farm(&me, directory)?;
+        let waker = beginning.waker();
+        let farm = farm.map(|setup| Farm::new(setup, me.node, waker, now)).transpose()?;
+        let patience = self.manager_patience;
+        let driver = match beginning {
+            Beginning::Handover(Handover::Builder(handover)) => {
+                BuilderNode::following(role, handover, judgement, patience, now)
+            }
+            beginning => {
+                let Connection { endpoint, .. } = beginning.into_connection()?;
+                BuilderNode::new(role, endpoint, judgement, patience, now)
+            }
+        };
+        let list = self.reports.builders.clone();
+        let mut driver = driver
+            .with_report(move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report));
+        driver = match step_filter(&plan.loading(), me.run)? {
+            Some((filter, StepPlace::Own)) => driver.in_steps(filter),
+            Some((filter, StepPlace::Beside)) => driver.in_steps_beside(filter)?,
+            None => driver,
+        };
+        if let Some(config) = plan.sender() {
+            driver = driver.with_outputs(Sender::new(me, config, now));
+        }
+        if let Some(farm) = farm {
+            driver = driver.with_farm(farm);
+        }
+        if let Some(tracing) = &self.tracing {
+            driver = driver.traced(tracing, &node.name, plan.node_names().readouts);
+        }
+        Ok(Box::new(match &self.hub {
+            Some(hub) => driver.publishing(hub, &node.name, &plan.source_ids(), plan.builder_limits()),
+            None => driver,
+        }))
+    }
+
+    fn make_output(&self, me: Identity, beginning: Beginning) -> anyhow::Result<Box<dyn NodeDriver>> {
+        let (plan, now, node) = (&self.plan, self.clock.now(), self.configured(me.node)?);
+        let role = OutputUnit::new(me, plan.output_node(), now);
+        let sink = plan.sink(&me, self.directory.as_deref())?;
+        let patience = self.manager_patience;
+        let driver = match beginning {
+            Beginning::Handover(Handover::Output(handover)) => {
+                OutputNode::following(role, handover, sink, patience, now)
+            }
+            beginning => OutputNode::new(role, beginning.into_connection()?.endpoint, sink, patience, now),
+        };
+        let list = self.reports.outputs.clone();
+        let mut driver = driver
+            .with_report(move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report));
+        if let Some(tracing) = &self.tracing {
+            driver = driver.traced(tracing, &node.name);
+        }
+        Ok(Box::new(match &self.hub {
+            Some(hub) => driver.publishing(hub, &node.name, plan.output_limits()),
+            None => driver,
+        }))
+    }
+
+    fn make_manager(&self, me: Identity, beginning: Beginning) -> anyhow::Result<Box<dyn NodeDriver>> {
         let plan = &self.plan;
-        let role = EventManager::new(me, plan.manager(), self.clock.now());
         let (run, over) = (self.reports.run.clone(), self.over.clone());
         let done = move |report| {
             *run.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
             over.store(true, Ordering::Relaxed);
         };
         let course = plan.course(self.stop.clone(), self.controls.clone());
-        let way = (self.directory.as_deref(), endpoint.waker());
-        let door = plan.trigger_door(&me, endpoint.waker(), self.clock)?;
-        let start = |door: &SupervisorDoor| plan.start_supervisor(&me, door, way, &self.reports.programs);
-        let program = door.as_ref().map(start).transpose()?.flatten();
-        let manager = ManagerNode::new(role, endpoint, course, self.gauges.clone(), done);
-        let manager = match door {
-            Some(SupervisorDoor { door, .. }) => manager.triggered_by(Box::new(door), program),
-            None => manager,
+        let (config, now) = (plan.manager(), self.clock.now());
+        let manager = match beginning {
+            Beginning::Handover(Handover::Manager(handover)) => {
+                let config = ManagerConfig { first_event: handover.next_event(), ..config };
+                let role = EventManager::new(me, config, now);
+                ManagerNode::following(role, *handover, course, self.gauges.clone(), done)
+            }
+            beginning => {
+                let Connection { endpoint, .. } = beginning.into_connection()?;
+                let role = EventManager::new(me, config, now);
+                let way = (self.directory.as_deref(), endpoint.waker());
+                let door = plan.trigger_door(&me, endpoint.waker(), self.clock)?;
+                let start =
+                    |door: &SupervisorDoor| plan.start_supervisor(&me, door, way, &self.reports.programs);
+                let program = door.as_ref().map(start).transpose()?.flatten();
+                let manager = ManagerNode::new(role, endpoint, course, self.gauges.clone(), done);
+                match door {
+                    Some(SupervisorDoor { door, .. }) => manager.triggered_by(Box::new(door), program),
+                    None => manager,
+                }
+            }
         };
         let manager = match &self.tracing {
             Some(tracing) => manager.traced(tracing.clone()),
@@ -217,6 +286,24 @@ impl DriverMaker {
             Some(signal) => manager.signalling(signal),
             None => manager,
         }))
+    }
+}
+
+impl Beginning {
+    /// Returns the connection of a node that begins anew.
+    fn into_connection(self) -> anyhow::Result<Connection> {
+        match self {
+            Self::Connection(connection) => Ok(connection),
+            Self::Handover(_) => bail!("a node has handed over to a node of another role: this is a bug in sheaf"),
+        }
+    }
+
+    /// Returns what wakes the thread of the node.
+    fn waker(&mut self) -> Waker {
+        match self {
+            Self::Connection(connection) => connection.endpoint.waker(),
+            Self::Handover(handover) => handover.waker(),
+        }
     }
 }
 

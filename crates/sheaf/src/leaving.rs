@@ -1,5 +1,6 @@
 //! Nodes that end before the event manager tells them to.
 
+use sheaf_node::handover::Handover;
 use sheaf_node::worker::Progress;
 use sheaf_node::{NodeDriver, NodeError};
 use sheaf_wire::{Nanos, NodeId, Timestamp};
@@ -42,5 +43,9 @@ impl NodeDriver for Leaving {
 
     fn finish(&mut self) -> Result<(), NodeError> {
         self.driver.finish()
+    }
+
+    fn hand_over(self: Box<Self>) -> Option<Handover> {
+        self.driver.hand_over()
     }
 }

@@ -247,6 +247,7 @@ fn maker(plan: &Arc<Plan>, stop: Arc<AtomicBool>, arguments: &NodeArguments) -> 
             true => Patience::UNLIMITED,
             false => plan.manager_patience(),
         },
+        handovers: Arc::default(),
     }
 }
 
@@ -278,7 +279,7 @@ fn manager(
     let driver = maker.make(node.id, connect(plan, listener))?;
     let errors = {
         let _show = console.show(maker.gauges.clone());
-        worker::run(vec![driver], clock)
+        worker::run(vec![driver], clock).errors
     };
     let written = histograms::finish(receiver);
     if let Some(manifest) = &mut manifest {
@@ -330,7 +331,7 @@ fn other(
 ) -> anyhow::Result<Verdict> {
     let (plan, leave) = (&maker.plan, &maker.stop);
     let driver = Leaving::new(maker.make(node.id, connect(plan, listener))?, leave.clone());
-    let ended = worker::run(vec![Box::new(driver)], maker.clock);
+    let ended = worker::run(vec![Box::new(driver)], maker.clock).errors;
     // Events of a fenced builder are built elsewhere or dropped and accounted for. This process has not failed.
     let failed = ended.iter().filter(|error| !matches!(error, NodeError::Fenced(_)));
     let errors: Vec<_> = failed.map(|error| plan.explain(error)).collect();

@@ -67,6 +67,8 @@ pub(crate) struct Plan {
     pub(crate) time_base: Option<TimeBase>,
     /// The sources whose data are cut by time, if there are any.
     pub(crate) timed: Option<TimedSources>,
+    /// Whether the sources may go on in another run.
+    pub(crate) goes_on: bool,
 }
 
 impl Plan {
@@ -101,7 +103,7 @@ impl Plan {
             },
         };
         let here = nodes.iter().filter(|node| node.agent.is_none()).map(|node| node.id).collect();
-        Self { config, nodes, here, code: Code::default(), key: None, streams, time_base, timed }
+        Self { config, nodes, here, code: Code::default(), key: None, streams, time_base, timed, goes_on: false }
             .check_steps()
     }
 

@@ -21,8 +21,11 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
+/// Programs of nodes of this process, by the names of the nodes.
+pub(crate) type RunningPrograms = Vec<(String, Programs)>;
+
 /// Programs of nodes of this process, whose accounts the summary asks for.
-pub(crate) type EndingPrograms = Arc<Mutex<Vec<(String, Programs)>>>;
+pub(crate) type EndingPrograms = Arc<Mutex<RunningPrograms>>;
 
 /// Checks that the programs of the nodes of this host exist on it.
 ///

@@ -16,7 +16,7 @@ use crate::processes::Places;
 use crate::records::comments::{self, Comment};
 use crate::records::configuration_name;
 use crate::remote::Hosts;
-use crate::run::{Outcome, in_process};
+use crate::run::{Following, Outcome, in_process};
 use crate::run_directory::{OtherParts, RunDirectory, Scratch};
 use crate::signals::Steering;
 use crate::summary::{EarlyEnd, cpu_seconds, headline};
@@ -33,6 +33,7 @@ use sheaf_telemetry::{codes, log_as};
 use sheaf_wire::{RunNumber, Timestamp};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Makes runs until their number is reached or a signal ends them, and prints the summary of each.
@@ -74,27 +75,13 @@ fn make_all(
     let page = page.or_else(|| unseen.then(Page::unseen));
     let (several, page) = (config.run.runs != Some(1), page.as_ref());
     let excluded = excluded(arguments, &config)?;
-    let own = (excluded != Exclusions::default()).then(Arc::<RunControls>::default);
+    let own = (excluded != Exclusions::default() || config.run.continuous).then(Arc::<RunControls>::default);
     let controls = controlled.map(Controlled::controls).or(own.as_ref());
     if let Some(controls) = controls {
         controls.excluded.set(excluded);
     }
     let runs = Runs { arguments, console, steering, several, page, controls, values: &values };
-    let mut verdict = Verdict::Good;
-    let mut last = None;
-    for count in 1_u32.. {
-        if !steering.begin_run() {
-            break;
-        }
-        let (run, of_run) = runs.make(config.clone(), last)?;
-        if of_run == Verdict::NotGood {
-            verdict = Verdict::NotGood;
-        }
-        if config.run.runs.is_some_and(|runs| count >= runs) {
-            break;
-        }
-        last = Some(run);
-    }
+    let verdict = runs.make_all(&config)?;
     if let Some(page) = page.filter(|_| controlled.is_none() && !unseen) {
         page.linger(config.monitor.linger.to_std(), steering.stop());
     }
@@ -151,6 +138,17 @@ struct Prepared {
     key: Option<String>,
 }
 
+/// A run for which everything is ready.
+struct Ready {
+    plan: Arc<Plan>,
+    directory: Option<RunDirectory>,
+    prepared: Prepared,
+    hooks: Arc<RunHooks>,
+    clock: Clock,
+    /// Processor time of earlier runs, in seconds.
+    cpu_before: f64,
+}
+
 /// Time in which addresses become free that nodes of an earlier run have, which end now.
 const ADDRESS_IN_USE: Duration = Duration::from_secs(5);
 
@@ -168,26 +166,83 @@ struct Runs<'a> {
     values: &'a ValueKeeper,
 }
 
+/// A run that has ended.
+struct Made {
+    run: RunNumber,
+    verdict: Verdict,
+    /// What it leaves for a run that follows without a gap.
+    following: Option<Following>,
+}
+
 impl Runs<'_> {
-    /// Makes the run that follows `last`, prints its summary, and returns its number.
+    /// Makes runs until their number is reached, or no further run is wanted.
+    fn make_all(&self, config: &Config) -> anyhow::Result<Verdict> {
+        let mut verdict = Verdict::Good;
+        let (mut last, mut following) = (None, None);
+        for count in 1_u32.. {
+            if !self.steering.begin_run() {
+                break;
+            }
+            let is_last = config.run.runs.is_some_and(|runs| count >= runs);
+            if let Some(controls) = self.controls {
+                controls.hands_over.store(config.run.continuous && !is_last, Ordering::Relaxed);
+            }
+            let made = self.make(config.clone(), last, following.take())?;
+            verdict = verdict.max(made.verdict);
+            (last, following) = (Some(made.run), made.following);
+            if is_last {
+                break;
+            }
+        }
+        following.into_iter().for_each(Following::abandon);
+        Ok(verdict)
+    }
+
+    /// Makes the run that follows `last`, and prints its summary. `before` is what that run has left, if this one follows without a gap.
     ///
     /// # Errors
     /// That it could not begin or did not complete. No other run follows, because it would fail in the same way.
-    fn make(&self, mut config: Config, last: Option<RunNumber>) -> anyhow::Result<(RunNumber, Verdict)> {
+    fn make(
+        &self,
+        config: Config,
+        last: Option<RunNumber>,
+        before: Option<Following>,
+    ) -> anyhow::Result<Made> {
+        let clock = before.as_ref().map_or_else(Clock::new, Following::clock);
+        match self.begin(config, last, (clock, before.as_ref())) {
+            Ok(ready) => self.complete(ready, before),
+            Err(error) => {
+                before.into_iter().for_each(Following::abandon);
+                Err(error)
+            }
+        }
+    }
+
+    /// Prepares the run that follows `last`.
+    fn begin(
+        &self,
+        mut config: Config,
+        last: Option<RunNumber>,
+        (clock, before): (Clock, Option<&Following>),
+    ) -> anyhow::Result<Ready> {
         // A number that is to be found is found when the directory is made: another command may have taken the next.
         let is_found = config.run.number == RunNumber(0) && config.output.kind != OutputKind::None;
         if let Some(RunNumber(last)) = last.filter(|_| !is_found) {
             let next = last.checked_add(1).context("all run numbers are taken")?;
             config.run.number = RunNumber(next);
         }
-        let (clock, before) = (Clock::new(), last.map_or(0.0, |_| cpu_seconds()));
+        let cpu_before = last.map_or(0.0, |_| cpu_seconds());
         let created = clock.now();
         // The plan first: a run that cannot be leaves no directory behind.
         files::give_access(config.run.access);
         let mut plan = Plan::new(config)?;
+        plan.goes_on = plan.config.run.continuous || self.arguments.control.controlled.is_some();
         plan.report_defects(|_| true);
         plan.report_names();
-        plan.make_key()?;
+        match before {
+            Some(before) => before.share_key(&mut plan),
+            None => plan.make_key()?,
+        }
         placement::rehearse(&plan)?;
         programs::check(&plan)?;
         supervisor::check(&plan)?;
@@ -223,27 +278,32 @@ impl Runs<'_> {
                 return Err(error).with_context(|| format!("run {run} is not started"));
             }
         };
+        Ok(Ready { plan: Arc::new(plan), directory, prepared, hooks, clock, cpu_before })
+    }
+
+    /// Makes a run for which everything is ready, with the hooks after its end.
+    fn complete(&self, ready: Ready, before: Option<Following>) -> anyhow::Result<Made> {
+        let (plan, hooks) = (ready.plan.clone(), ready.hooks.clone());
         let launch = self.arguments.control.controlled.clone().map(LaunchDirectory::new);
         if let Some((launch, owed)) = launch.as_ref().zip(OwedHooks::of(&hooks, &plan.config))
             && let Err(error) = launch.owe_hooks(&owed)
         {
             log_as!(CONTROL_NOT_RECORDED; "{}; hooks after the end are not called if this process dies", crate::describe(&error));
         }
-        let made = self.conduct(Arc::new(plan), directory, prepared, &hooks, (clock, before));
+        let made = self.conduct(ready, before);
         hooks.after_stop(made.as_ref().err());
         launch.inspect(LaunchDirectory::forget_hooks);
-        made.map(|verdict| (run, verdict))
+        let (verdict, following) = made?;
+        Ok(Made { run: plan.config.run.number, verdict, following })
     }
 
-    /// Makes a run for which everything is ready, and closes it. `before` is the processor time of earlier runs, in seconds.
+    /// Makes a run for which everything is ready, and closes it.
     fn conduct(
         &self,
-        plan: Arc<Plan>,
-        mut directory: Option<RunDirectory>,
-        Prepared { scratch, hosts, listeners, key }: Prepared,
-        hooks: &Arc<RunHooks>,
-        (clock, before): (Clock, f64),
-    ) -> anyhow::Result<Verdict> {
+        Ready { plan, mut directory, prepared, hooks, clock, cpu_before }: Ready,
+        before: Option<Following>,
+    ) -> anyhow::Result<(Verdict, Option<Following>)> {
+        let Prepared { scratch, hosts, listeners, key } = prepared;
         let run = plan.config.run.number;
         let has_processes = self.has_processes(&plan);
         if let Some(directory) = &mut directory {
@@ -270,7 +330,7 @@ impl Runs<'_> {
         self.values.begin_run();
         let _after_start = hooks.watch_start(self.page)?;
         let before_stop = hooks.guard_stop(self.steering)?;
-        let mut outcome = if has_processes {
+        let (mut outcome, following) = if has_processes {
             let places = Places {
                 directory: directory.as_ref(),
                 scratch: &scratch,
@@ -278,9 +338,9 @@ impl Runs<'_> {
                 listeners,
                 key: key.as_deref(),
             };
-            processes::run(&plan, places, stop, view)?
+            (processes::run(&plan, places, stop, view)?, None)
         } else {
-            in_process(&plan, path, stop.clone(), view, clock)?
+            in_process(&plan, path, stop.clone(), view, (clock, before))?
         };
         drop(before_stop);
         let histograms = histograms::finish(receiver);
@@ -291,8 +351,14 @@ impl Runs<'_> {
         let no_room = watch.end().map(|why| EarlyEnd::new("disk_space", why));
         outcome.summary.ended_early = no_room.or(outcome.summary.ended_early);
         // The processor time of this run is that of the process minus the time of earlier runs.
-        outcome.summary.cpu_seconds -= if has_processes { 0.0 } else { before };
-        self.close((directory, hosts), outcome, &plan, hooks, clock)
+        outcome.summary.cpu_seconds -= if has_processes { 0.0 } else { cpu_before };
+        match self.close((directory, hosts), outcome, &plan, &hooks, clock) {
+            Ok(verdict) => Ok((verdict, following)),
+            Err(error) => {
+                following.into_iter().for_each(Following::abandon);
+                Err(error)
+            }
+        }
     }
 
     /// Returns the description of the run in the input of hooks.

@@ -37,6 +37,9 @@ section! {
         /// preprocessor that are installed when it begins. 0: until stopped. Nodes that are started one by one take
         /// part in one run.
         runs: Option<u32> = Some(1), "runs", zero_is_none(whole(1, u64::from(u32::MAX))), flag "--runs";
+        /// Whether consecutive runs follow one another without a gap: links and sources go on, and the event after the last one of a run is
+        /// the first one of the next. Each run has files and books of its own.
+        continuous: bool = false, "continuous", switch();
         /// Whether `sheaf run` copies the libraries and scripts of a run into its directory and loads the copies, so
         /// that files installed during the run do not affect it. Set `false` for a library that finds others beside
         /// itself (`$ORIGIN`), or if the directory is on a file system that does not allow execution; only one run is

@@ -199,6 +199,14 @@ impl DeadTime {
         }
     }
 
+    /// Returns the time at which the triggers of the run ended.
+    pub(super) fn ended_at(&self) -> Option<Timestamp> {
+        match self.course {
+            Course::Over { ended, .. } => Some(ended),
+            Course::Waiting | Course::Running { .. } => None,
+        }
+    }
+
     /// Returns the dead time of all causes.
     #[must_use]
     pub fn dead(&self) -> Nanos {

@@ -6,7 +6,7 @@
 use super::records::Records;
 use super::{EventManager, Phase};
 use crate::ledger::Counter;
-use sheaf_wire::message::{Body, Command};
+use sheaf_wire::message::Body;
 use sheaf_wire::run_record::{RecordAnswer, RunRecord};
 use sheaf_wire::{NodeId, Role, Timestamp};
 use std::sync::Arc;
@@ -69,6 +69,7 @@ impl<P: Clone> EventManager<P> {
     }
 
     fn close_builders(&mut self, over: bool) -> bool {
+        let command = self.closing_command();
         let Self { peers, records, closed_builders, .. } = self;
         let may_close = |node: &NodeId| {
             node.role == Role::Builder && peers.is_open(*node) && (over || !records.is_behind(*node))
@@ -82,7 +83,7 @@ impl<P: Clone> EventManager<P> {
                     .close_writer(node)
                     .into_iter()
                     .for_each(|record| peers.push(node, Body::Record(record)));
-                peers.push(node, Body::Command(Command::Close));
+                peers.push(node, Body::Command(command));
                 some = true;
             }
         }
@@ -90,6 +91,7 @@ impl<P: Clone> EventManager<P> {
     }
 
     fn close_outputs(&mut self, over: bool) -> bool {
+        let command = self.closing_command();
         let Self { peers, records, outputs, .. } = self;
         let to_close = outputs.close(|node| peers.is_open(node) && (over || !records.is_behind(node)));
         for node in &to_close {
@@ -97,7 +99,7 @@ impl<P: Clone> EventManager<P> {
                 .close_writer(*node)
                 .into_iter()
                 .for_each(|record| peers.push(*node, Body::Record(record)));
-            peers.push(*node, Body::Command(Command::Close));
+            peers.push(*node, Body::Command(command));
         }
         !to_close.is_empty()
     }

@@ -86,7 +86,7 @@ impl<P: Clone> EventManager<P> {
                 && self.peers.is_open(node)
                 && self.readouts.mark_close_sent(index)
             {
-                self.peers.push(node, Body::Command(Command::Close));
+                self.peers.push(node, Body::Command(self.closing_command()));
             }
         }
     }

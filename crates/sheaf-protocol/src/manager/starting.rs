@@ -78,7 +78,7 @@ impl<P: Clone> EventManager<P> {
             return;
         }
         self.phase.start();
-        self.dead_time.begin(now);
+        self.dead_time.begin(self.begins_at.map_or(now, |at| at.min(now)));
         for node in self.peers.present() {
             self.peers.push(node, Body::Command(Command::Start));
         }

@@ -121,6 +121,7 @@ pub struct OutputUnit<P> {
     behind: bool,
     events: VecDeque<OutputEvent<P>>,
     closed: bool,
+    hands_over: bool,
     books: NodeBooks,
 }
 
@@ -148,6 +149,7 @@ impl<P: Payload> OutputUnit<P> {
             behind: false,
             events: VecDeque::new(),
             closed: false,
+            hands_over: false,
             books: NodeBooks::default(),
             config,
         }
@@ -163,6 +165,12 @@ impl<P: Payload> OutputUnit<P> {
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.closed && self.manager.is_settled()
+    }
+
+    /// Returns whether the run has closed and another one follows in this node.
+    #[must_use]
+    pub fn hands_over(&self) -> bool {
+        self.hands_over
     }
 
     /// Returns the signs of life of the event manager.
@@ -248,7 +256,8 @@ impl<P: Payload> OutputUnit<P> {
             Body::Command(Command::Start | Command::Join { .. }) => {
                 self.events.push_back(OutputEvent::Started)
             }
-            Body::Command(Command::Close) => {
+            Body::Command(command @ (Command::Close | Command::HandOver { .. })) => {
+                self.hands_over |= matches!(command, Command::HandOver { .. });
                 if !std::mem::replace(&mut self.closed, true) {
                     self.manager.push(Body::Report(self.books().to_counts()));
                     self.events.push_back(OutputEvent::Closed);

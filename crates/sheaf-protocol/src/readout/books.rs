@@ -57,6 +57,12 @@ impl Books {
         self.received_bytes += bytes;
     }
 
+    /// Takes a fragment out of the books, with its bytes: it is in those of the next run.
+    pub(super) fn take_back(&mut self, bytes: u64) {
+        self.received -= 1;
+        self.received_bytes -= bytes;
+    }
+
     pub(super) fn drop_one(&mut self, reason: DropReason) {
         self.drop_many(reason, 1);
     }

@@ -56,6 +56,8 @@ pub(super) struct Merger<P> {
     /// An event below which all had ended when this unit joined late.
     floor: EventId,
     closed: bool,
+    /// Fragments of the next run, once this one has closed.
+    held_for_next: Vec<Fragment<P>>,
 }
 
 impl<P: Payload> Merger<P> {
@@ -77,6 +79,7 @@ impl<P: Payload> Merger<P> {
             joined_late: false,
             floor: EventId(0),
             closed: false,
+            held_for_next: Vec::new(),
             config,
         }
     }

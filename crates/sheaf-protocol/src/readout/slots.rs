@@ -283,6 +283,14 @@ impl<P: Payload> EventSlots<P> {
         &self.cells[first..first + self.sources.len()]
     }
 
+    /// Returns the fragments of an event that are here.
+    pub(super) fn fragments(&self, key: SlotKey) -> impl Iterator<Item = Fragment<P>> {
+        self.sources.iter().zip(self.cells(key)).filter_map(move |(source, cell)| match cell {
+            Cell::Here(held) => Some(held.to_fragment(key.event, *source)),
+            Cell::Waiting | Cell::Missing(_) => None,
+        })
+    }
+
     /// Returns whether one of these sources has neither a fragment in an event nor been given up there.
     pub(super) fn awaits_any(&self, event: EventId, sources: &[usize]) -> bool {
         self.find(event).is_some_and(|key| {

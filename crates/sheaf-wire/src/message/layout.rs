@@ -411,7 +411,7 @@ layout! {
         command: u8,
         /// Offset 1: zero.
         reserved: [u8; 7],
-        /// Offset 8: of `Join` an event below which all have ended, otherwise 0.
+        /// Offset 8: of `Join` an event below which all have ended, of `HandOver` the first event of the next run, otherwise 0.
         event: U64,
     }
 }

@@ -14,6 +14,7 @@ const COMMANDS: [Command; 6] = [
     Command::GiveWay,
     Command::Pause,
     Command::Resume,
+    Command::HandOver { first: EventId(0x1112_1314_1516_1718) },
 ];
 
 fn header() -> impl Strategy<Value = Header> {

@@ -272,7 +272,7 @@ pub(super) fn run_once(
         };
         processes::run(&plan, places, scan.stop, view)?
     } else {
-        in_process(&plan, None, scan.stop.clone(), view, clock)?
+        in_process(&plan, None, scan.stop.clone(), view, (clock, None))?.0
     };
     let summary = outcome.summary;
     if summary.interrupted {

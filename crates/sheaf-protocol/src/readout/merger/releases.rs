@@ -5,7 +5,7 @@ use crate::event_range::EventIdRange;
 use crate::readout::books::{Ending, Fragments};
 use crate::readout::slots::Ended;
 use sheaf_wire::message::{PARTS_NOT_ASKED, Release};
-use sheaf_wire::{DropReason, EventId, Outcome, Payload, Timestamp};
+use sheaf_wire::{DropReason, EventId, Fragment, Outcome, Payload, Timestamp};
 
 impl<P: Payload> Merger<P> {
     /// Starts the timeouts for silent sources, which send from now on. This includes events that builders have already requested. If
@@ -23,16 +23,45 @@ impl<P: Payload> Merger<P> {
         }
     }
 
-    /// Ends all held events, because none of them will be triggered any more. Returns false if that was done before.
-    pub(in crate::readout) fn close(&mut self) -> bool {
+    /// Ends all held events, because none of them will be triggered any more in this run. Fragments from the event `next` on are kept for the
+    /// next run. Returns false if that was done before.
+    pub(in crate::readout) fn close(&mut self, next: Option<EventId>) -> bool {
         if std::mem::replace(&mut self.closed, true) {
             return false;
         }
         self.windows.close();
+        if let Some(next) = next {
+            self.hold_for_next(next);
+        }
         for key in self.slots.all_keys() {
             self.end_event(key.event, Ending::dropped(DropReason::NeverTriggered));
         }
         true
+    }
+
+    /// Takes the fragments of the next run, which begins with the event `first`, out of the slots and out of the books.
+    fn hold_for_next(&mut self, first: EventId) {
+        let mut keys = self.slots.all_keys();
+        keys.retain(|key| key.event >= first);
+        keys.sort_unstable_by_key(|key| key.event);
+        let Self { slots, inputs, books, held_for_next, .. } = self;
+        for key in keys {
+            held_for_next.extend(slots.fragments(key));
+            slots.end(key.event, |index, _, payload| {
+                inputs.let_go(index, payload.len());
+                books.take_back(payload.len() as u64);
+            });
+        }
+    }
+
+    /// Records that all events below `first` are those of an earlier run.
+    pub(in crate::readout) fn begin_with(&mut self, first: EventId) {
+        self.released.insert(EventIdRange::new(EventId(0), first.0));
+    }
+
+    /// Returns the fragments of the next run.
+    pub(in crate::readout) fn take_held(&mut self) -> Vec<Fragment<P>> {
+        std::mem::take(&mut self.held_for_next)
     }
 
     /// Books and frees the held fragments of ended events.

@@ -53,7 +53,7 @@ impl Entry for Command {
     type Bytes = CommandBytes;
     fn emit(&self) -> CommandBytes {
         let event = match self {
-            Self::Join { floor } => floor.0,
+            Self::Join { floor: event } | Self::HandOver { first: event } => event.0,
             _ => 0,
         };
         CommandBytes { command: self.code(), reserved: [0; 7], event: U64::new(event) }
@@ -66,6 +66,7 @@ impl Entry for Command {
             4 => Ok(Self::GiveWay),
             5 => Ok(Self::Pause),
             6 => Ok(Self::Resume),
+            7 => Ok(Self::HandOver { first: EventId(bytes.event.get()) }),
             code => Err(DecodeError::BadValue { field: "command", value: u64::from(code) }),
         }
     }
