@@ -16,10 +16,34 @@ pub struct RunControls {
     pub excluded: WantedExclusions,
     /// Nodes to start again, for the process that has started them.
     pub recovery: Recovery,
-    /// Whether another run follows in the same nodes, without a gap.
+    /// The run that follows without a gap.
+    pub succession: Succession,
+}
+
+/// The run that follows in the same nodes, without a gap.
+#[derive(Debug, Default)]
+pub struct Succession {
+    /// Whether one follows when this run ends.
     pub hands_over: AtomicBool,
-    /// End the run in favour of the next one, if one follows.
+    /// End this run in favour of the next one, if one follows.
     pub next: AtomicBool,
+    /// Set by the event manager when the triggers of this run have ended, and another one follows.
+    pub is_due: AtomicBool,
+}
+
+impl Succession {
+    /// Begins a run, which another one follows or not.
+    pub fn begin_run(&self, hands_over: bool) {
+        self.is_due.store(false, Ordering::Relaxed);
+        self.next.store(false, Ordering::Relaxed);
+        self.hands_over.store(hands_over, Ordering::Release);
+    }
+
+    /// Ends the run in favour of the next one, which is ready.
+    pub fn end_run(&self) {
+        self.hands_over.store(true, Ordering::Relaxed);
+        self.next.store(true, Ordering::Release);
+    }
 }
 
 /// Nodes that an operator wants to be started again.

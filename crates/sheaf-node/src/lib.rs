@@ -93,5 +93,5 @@ mod vigil;
 pub mod worker;
 
 pub use clock::Clock;
-pub use controls::{Exclusions, Recovery, RunControls, WantedExclusions};
+pub use controls::{Exclusions, Recovery, RunControls, Succession, WantedExclusions};
 pub use worker::{NodeDriver, NodeError, Progress};

@@ -1,7 +1,7 @@
 //! The event manager on a thread: triggers in, the run's course, the books at the end.
 
 use crate::busy_signal::BusySignal;
-use crate::controls::{Exclusions, Pauses, RunControls};
+use crate::controls::{Exclusions, Pauses, RunControls, Succession};
 use crate::handover::{Handover, ManagerHandover};
 use crate::outbox::Outbox;
 use crate::programs::ProgramView;
@@ -366,11 +366,6 @@ impl ManagerNode {
             self.role.handle_excluded_nodes(nodes);
         }
         self.role.handle_hold(now, hold.load(Ordering::Relaxed));
-        let is_wanted = self.stopped_at.is_none();
-        self.role.set_handover(is_wanted && self.course.controls.hands_over.load(Ordering::Relaxed));
-        if self.course.controls.next.load(Ordering::Relaxed) && self.role.is_running() && self.role.hands_over() {
-            self.next_at.get_or_insert(now);
-        }
         let wanted = pause.load(Ordering::Relaxed);
         let ends = self.end_of_triggers().is_some_and(|end| end <= now);
         if ends || !self.role.is_running() || wanted == self.role.is_paused_by_operator() {
@@ -394,6 +389,19 @@ impl ManagerNode {
                     "the run is {}", if wanted { "paused: no triggers are taken" } else { "resumed" }
                 );
             }
+        }
+    }
+
+    /// Ends the run in favour of the next one, as the operator requests. No run follows one that is stopped.
+    fn heed_succession(&mut self, now: Timestamp) {
+        let Succession { hands_over, next, is_due } = &self.course.controls.succession;
+        let ends = next.load(Ordering::Acquire);
+        self.role.set_handover(self.stopped_at.is_none() && hands_over.load(Ordering::Acquire));
+        if self.role.hands_over() {
+            if ends && self.role.is_running() {
+                self.next_at.get_or_insert(now);
+            }
+            is_due.store(self.role.triggers_ended_at().is_some(), Ordering::Relaxed);
         }
     }
 
@@ -513,6 +521,7 @@ impl NodeDriver for ManagerNode {
         self.supervised.iter_mut().for_each(|supervised| supervised.handle_stall(stall));
         self.take_triggers(now);
         self.heed_controls(now);
+        self.heed_succession(now);
         let mut busy = self.has_trigger_until(now);
         busy |= self.serve_supervisor(now);
         while let Some(message) = self.outbox.poll() {

@@ -21,7 +21,7 @@ pub(crate) fn is_uploaded(config: &Config, stream: &str) -> bool {
 }
 
 /// The object store of a run.
-pub(crate) trait RunObjects {
+pub(crate) trait RunObjects: Send {
     /// Begins a run whose directory has a manifest: checks that the store exists, is writable, keeps the required
     /// metadata, and has no run of this name, unless it may be replaced.
     fn begin(&self, directory: &Path, may_replace: bool) -> anyhow::Result<()>;

@@ -10,7 +10,6 @@ use crate::summary::Summary;
 use crate::{network, placement, tracing};
 use anyhow::{Context, bail};
 use sheaf_config::{NodeConfig, TransportKind};
-use sheaf_key::RunKey;
 use sheaf_machine::Placement;
 use sheaf_node::handover::Handover;
 use sheaf_node::report::Gauges;
@@ -80,7 +79,7 @@ pub(crate) fn in_process(
     drop(collector);
     let report = maker.reports.run.lock().unwrap_or_else(PoisonError::into_inner).take();
     let report = report.context("the event manager ended without a report")?;
-    let following = Following::of(ended.handovers, (clock, links), &maker.reports);
+    let following = Following::of(ended.handovers, links, &maker.reports);
     let stored = run_directory::stored(&report);
     let summary = Summary::new(&report, &maker.reports.extras(), plan, output);
     // Events of a fenced builder are built elsewhere or dropped and accounted for.
@@ -91,7 +90,6 @@ pub(crate) fn in_process(
 
 /// What a run leaves for the run that follows it in this process, without a gap.
 pub(crate) struct Following {
-    clock: Clock,
     links: Links,
     handovers: BTreeMap<NodeId, Handover>,
     /// Programs that go on.
@@ -102,14 +100,14 @@ impl Following {
     /// Returns what the nodes of a run have left, if all of them have.
     fn of(
         handovers: Vec<(NodeId, Handover)>,
-        (clock, links): (Clock, Links),
+        links: Links,
         reports: &Reports,
     ) -> Option<Self> {
         let handovers: BTreeMap<_, _> = handovers.into_iter().collect();
         if handovers.is_empty() {
             return None;
         }
-        let following = Self { clock, links, handovers, programs: Vec::new() };
+        let following = Self { links, handovers, programs: Vec::new() };
         if following.handovers.len() < following.links.nodes.len() {
             log_as!(NO_HANDOVER; "some nodes of the run have died: the next run begins anew, with a gap");
             following.abandon();
@@ -117,16 +115,6 @@ impl Following {
         }
         let programs = std::mem::take(&mut *reports.programs.lock().unwrap_or_else(PoisonError::into_inner));
         Some(Self { programs, ..following })
-    }
-
-    /// Returns the clock of the run, which the next one goes on with.
-    pub(crate) fn clock(&self) -> Clock {
-        self.clock
-    }
-
-    /// Has the nodes of the next run prove the key that their links have proven.
-    pub(crate) fn share_key(&self, plan: &mut Plan) {
-        plan.key.clone_from(&self.links.key);
     }
 
     /// Ends sources, links and programs, because no run follows after all.
@@ -143,7 +131,6 @@ impl Following {
 struct Links {
     /// Run whose number the nodes meet with.
     met_in: RunNumber,
-    key: Option<RunKey>,
     /// The nodes, with their addresses.
     nodes: Vec<NodeConfig>,
     /// The network of nodes that meet in memory.
@@ -166,8 +153,8 @@ impl Links {
             | TransportKind::Udp
             | TransportKind::Ethernet => (None, loopback_listeners(plan, &mut nodes)?),
         };
-        let (met_in, key) = (plan.config.run.number, plan.key.clone());
-        Ok(Self { met_in, key, nodes, memory, doorbells: Vec::new(), listeners })
+        let met_in = plan.config.run.number;
+        Ok(Self { met_in, nodes, memory, doorbells: Vec::new(), listeners })
     }
 
     fn threads(&mut self, maker: &DriverMaker) -> anyhow::Result<Vec<Thread>> {

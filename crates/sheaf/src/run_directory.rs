@@ -99,7 +99,6 @@ impl RunDirectory {
         if let Some(objects) = &objects {
             objects.begin(path, config.run.overwrite)?;
         }
-        remains::expect(path);
         Ok(Self { path: path.to_owned(), manifest, _lock: lock, reserve, objects, config: config.clone() })
     }
 
@@ -150,11 +149,16 @@ impl RunDirectory {
         Self::remove(&self.path);
     }
 
+    /// Begins the run: from now on, its directory is that of the run in progress.
+    pub(crate) fn begin(&self) {
+        remains::expect(&self.path);
+    }
+
     fn remove(path: &Path) {
         if let Err(error) = fs::remove_dir_all(path) {
             log_as!(FILE_NOT_REMOVED; "cannot remove {}, which has no run: {error}", path.display());
         }
-        remains::forget();
+        remains::forget(path);
     }
 
     /// Closes the run: removes events that dead builders or output nodes had written but not reported, and writes the
@@ -167,7 +171,7 @@ impl RunDirectory {
         others: Option<&dyn OtherParts>,
     ) -> anyhow::Result<()> {
         drop(self.reserve.take());
-        remains::forget();
+        remains::forget(&self.path);
         (self.manifest.ended, self.manifest.end) = (Some(now), Some(end));
         self.manifest.ledger = ledger;
         self.manifest.sessions = sealed_sessions(stored);
@@ -255,7 +259,6 @@ impl SharedManifest {
         if let Some(objects) = &objects {
             objects.begin(path, false)?;
         }
-        remains::expect(path);
         Ok(Self { path: path.to_owned(), manifest, _lock: lock, objects })
     }
 
@@ -271,7 +274,7 @@ impl SharedManifest {
         (ledger, end): (serde_json::Value, EndRecord),
         now: Timestamp,
     ) -> anyhow::Result<()> {
-        remains::forget();
+        remains::forget(&self.path);
         if report.started_at.is_none() {
             let path = self.path.join(MANIFEST_NAME);
             return fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()));

@@ -1,39 +1,43 @@
 //! `sheaf run`: one run or several consecutive runs. Each has its own number, directory and ledger, and loads the code
 //! that is installed when it begins.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `conducting` | a run from its start to its record |
+//! | `succession` | one run after the other, also without a gap |
+
+mod conducting;
+mod succession;
 
 use crate::arguments::{ControlledArguments, RunArguments};
 use crate::code::{self, Code};
 use crate::console::{self, Console, LOG_NAME};
-use crate::controlled::{Controlled, LaunchDirectory};
+use crate::controlled::Controlled;
 use crate::excluding::Excludables;
 use crate::gate::remote_page_of_runs;
-use crate::hooks::{HookedRun, Hooks, OwedHooks, RunHooks};
+use crate::hooks::{HookedRun, Hooks, RunHooks};
 use crate::host_message::HostRun;
 use crate::network::{self, Listeners};
-use crate::page::{Page, View};
+use crate::page::Page;
 use crate::plan::Plan;
-use crate::processes::Places;
 use crate::records::comments::{self, Comment};
 use crate::records::configuration_name;
 use crate::remote::Hosts;
-use crate::run::{Following, Outcome, in_process};
-use crate::run_directory::{OtherParts, RunDirectory, Scratch};
+use crate::run_directory::{RunDirectory, Scratch};
 use crate::signals::Steering;
-use crate::summary::{EarlyEnd, cpu_seconds, headline};
+use crate::summary::cpu_seconds;
 use crate::{
-    SOFTWARE, Verdict, files, histograms, next, people, placement, processes, programs, records, rehearsal,
-    remote, slow_control, space, supervisor, tracing,
+    SOFTWARE, Verdict, files, next, people, placement, programs, rehearsal, remote, slow_control, space,
+    supervisor,
 };
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use sheaf_config::{Config, HookTransition, OutputKind, SourceKind, TransportKind};
 use sheaf_key::RunKey;
 use sheaf_monitor::values::ValueKeeper;
 use sheaf_node::{Clock, Exclusions, RunControls};
-use sheaf_telemetry::{codes, log_as};
 use sheaf_wire::{RunNumber, Timestamp};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Makes runs until their number is reached or a signal ends them, and prints the summary of each.
@@ -147,6 +151,26 @@ struct Ready {
     clock: Clock,
     /// Processor time of earlier runs, in seconds.
     cpu_before: f64,
+    /// Whether messages of this process go to its log.
+    has_log: bool,
+}
+
+impl Ready {
+    /// Gives up the run, which another one was to hand over to.
+    fn abandon(self) {
+        let Self { plan, directory, prepared, hooks, .. } = self;
+        prepared.hosts.iter().for_each(Hosts::abandon);
+        let why = anyhow!("run {} is not started: the run before it was stopped", plan.config.run.number);
+        hooks.after_stop(Some(&why));
+        directory.into_iter().for_each(RunDirectory::abandon);
+    }
+}
+
+/// Has the messages of this process go to the log of a run from now on.
+fn begin_log(plan: &Plan, directory: Option<&RunDirectory>) {
+    let log = directory.map(|directory| directory.path.join(LOG_NAME));
+    console::begin_run(plan.config.run.number.0, log.as_deref().map(|log| (log, plan.config.log.max.0)));
+    directory.inspect(|directory| directory.begin());
 }
 
 /// Time in which addresses become free that nodes of an earlier run have, which end now.
@@ -166,64 +190,13 @@ struct Runs<'a> {
     values: &'a ValueKeeper,
 }
 
-/// A run that has ended.
-struct Made {
-    run: RunNumber,
-    verdict: Verdict,
-    /// What it leaves for a run that follows without a gap.
-    following: Option<Following>,
-}
-
 impl Runs<'_> {
-    /// Makes runs until their number is reached, or no further run is wanted.
-    fn make_all(&self, config: &Config) -> anyhow::Result<Verdict> {
-        let mut verdict = Verdict::Good;
-        let (mut last, mut following) = (None, None);
-        for count in 1_u32.. {
-            if !self.steering.begin_run() {
-                break;
-            }
-            let is_last = config.run.runs.is_some_and(|runs| count >= runs);
-            if let Some(controls) = self.controls {
-                controls.hands_over.store(config.run.continuous && !is_last, Ordering::Relaxed);
-            }
-            let made = self.make(config.clone(), last, following.take())?;
-            verdict = verdict.max(made.verdict);
-            (last, following) = (Some(made.run), made.following);
-            if is_last {
-                break;
-            }
-        }
-        following.into_iter().for_each(Following::abandon);
-        Ok(verdict)
-    }
-
-    /// Makes the run that follows `last`, and prints its summary. `before` is what that run has left, if this one follows without a gap.
-    ///
-    /// # Errors
-    /// That it could not begin or did not complete. No other run follows, because it would fail in the same way.
-    fn make(
-        &self,
-        config: Config,
-        last: Option<RunNumber>,
-        before: Option<Following>,
-    ) -> anyhow::Result<Made> {
-        let clock = before.as_ref().map_or_else(Clock::new, Following::clock);
-        match self.begin(config, last, (clock, before.as_ref())) {
-            Ok(ready) => self.complete(ready, before),
-            Err(error) => {
-                before.into_iter().for_each(Following::abandon);
-                Err(error)
-            }
-        }
-    }
-
-    /// Prepares the run that follows `last`.
+    /// Prepares the run that follows `last`. If it follows without a gap, its nodes have the `key` of that run.
     fn begin(
         &self,
         mut config: Config,
         last: Option<RunNumber>,
-        (clock, before): (Clock, Option<&Following>),
+        (clock, key): (Clock, Option<&RunKey>),
     ) -> anyhow::Result<Ready> {
         // A number that is to be found is found when the directory is made: another command may have taken the next.
         let is_found = config.run.number == RunNumber(0) && config.output.kind != OutputKind::None;
@@ -239,8 +212,8 @@ impl Runs<'_> {
         plan.goes_on = plan.config.run.continuous || self.arguments.control.controlled.is_some();
         plan.report_defects(|_| true);
         plan.report_names();
-        match before {
-            Some(before) => before.share_key(&mut plan),
+        match key {
+            Some(key) => plan.key = Some(key.clone()),
             None => plan.make_key()?,
         }
         placement::rehearse(&plan)?;
@@ -250,8 +223,11 @@ impl Runs<'_> {
         let hooks = Hooks::find(&plan.config)?;
         let mut directory = RunDirectory::create(&mut plan.config, created)?;
         let run = plan.config.run.number;
-        let log = directory.as_ref().map(|directory| directory.path.join(LOG_NAME));
-        console::begin_run(run.0, log.as_deref().map(|log| (log, plan.config.log.max.0)));
+        // Until the run begins, messages are those of the run before.
+        let has_log = key.is_none();
+        if has_log {
+            begin_log(&plan, directory.as_ref());
+        }
         if let Some(directory) = &mut directory {
             self.comment(&directory.path)?;
             let name = self.arguments.config.as_deref().and_then(configuration_name);
@@ -278,87 +254,7 @@ impl Runs<'_> {
                 return Err(error).with_context(|| format!("run {run} is not started"));
             }
         };
-        Ok(Ready { plan: Arc::new(plan), directory, prepared, hooks, clock, cpu_before })
-    }
-
-    /// Makes a run for which everything is ready, with the hooks after its end.
-    fn complete(&self, ready: Ready, before: Option<Following>) -> anyhow::Result<Made> {
-        let (plan, hooks) = (ready.plan.clone(), ready.hooks.clone());
-        let launch = self.arguments.control.controlled.clone().map(LaunchDirectory::new);
-        if let Some((launch, owed)) = launch.as_ref().zip(OwedHooks::of(&hooks, &plan.config))
-            && let Err(error) = launch.owe_hooks(&owed)
-        {
-            log_as!(CONTROL_NOT_RECORDED; "{}; hooks after the end are not called if this process dies", crate::describe(&error));
-        }
-        let made = self.conduct(ready, before);
-        hooks.after_stop(made.as_ref().err());
-        launch.inspect(LaunchDirectory::forget_hooks);
-        let (verdict, following) = made?;
-        Ok(Made { run: plan.config.run.number, verdict, following })
-    }
-
-    /// Makes a run for which everything is ready, and closes it.
-    fn conduct(
-        &self,
-        Ready { plan, mut directory, prepared, hooks, clock, cpu_before }: Ready,
-        before: Option<Following>,
-    ) -> anyhow::Result<(Verdict, Option<Following>)> {
-        let Prepared { scratch, hosts, listeners, key } = prepared;
-        let run = plan.config.run.number;
-        let has_processes = self.has_processes(&plan);
-        if let Some(directory) = &mut directory {
-            directory.note_hooks(hooks.take_records())?;
-        }
-        if self.several {
-            log_as!(RUN_BEGINS; "run {run} begins");
-        } else {
-            console::note(&codes::RUN_BEGINS, &format!("run {run} begins"));
-        }
-        if let Some(directory) = &directory {
-            records::note(&plan.config, &directory.path);
-        }
-        let (stop, console) = (self.steering.stop(), self.console);
-        let path = directory.as_ref().map(|directory| directory.path.clone());
-        let watch = space::Watch::begin(path.as_deref(), plan.config.output.keep_free.0, stop)?;
-        let traces = tracing::file(&plan.config, &scratch.path);
-        let histograms = histograms::file(&plan.config, &scratch.path);
-        let receiver = histograms::begin(&plan.config, &scratch.path);
-        let view = View { console, page: self.page, controls: self.controls, traces: traces.as_deref() };
-        if let Some(page) = self.page {
-            page.begin_run(&plan, path.as_deref(), (view.traces, histograms.as_deref()));
-        }
-        self.values.begin_run();
-        let _after_start = hooks.watch_start(self.page)?;
-        let before_stop = hooks.guard_stop(self.steering)?;
-        let (mut outcome, following) = if has_processes {
-            let places = Places {
-                directory: directory.as_ref(),
-                scratch: &scratch,
-                hosts: hosts.as_ref(),
-                listeners,
-                key: key.as_deref(),
-            };
-            (processes::run(&plan, places, stop, view)?, None)
-        } else {
-            in_process(&plan, path, stop.clone(), view, (clock, before))?
-        };
-        drop(before_stop);
-        let histograms = histograms::finish(receiver);
-        if let Some(directory) = &mut directory {
-            directory.note_histograms(histograms);
-            directory.note_values(slow_control::end_run(self.values));
-        }
-        let no_room = watch.end().map(|why| EarlyEnd::new("disk_space", why));
-        outcome.summary.ended_early = no_room.or(outcome.summary.ended_early);
-        // The processor time of this run is that of the process minus the time of earlier runs.
-        outcome.summary.cpu_seconds -= if has_processes { 0.0 } else { cpu_before };
-        match self.close((directory, hosts), outcome, &plan, &hooks, clock) {
-            Ok(verdict) => Ok((verdict, following)),
-            Err(error) => {
-                following.into_iter().for_each(Following::abandon);
-                Err(error)
-            }
-        }
+        Ok(Ready { plan: Arc::new(plan), directory, prepared, hooks, clock, cpu_before, has_log })
     }
 
     /// Returns the description of the run in the input of hooks.
@@ -437,61 +333,5 @@ impl Runs<'_> {
             is_back: false,
         };
         Hosts::prepare(plan, &run, &remote::tell(self.page))
-    }
-
-    fn close(
-        &self,
-        (directory, hosts): (Option<RunDirectory>, Option<Hosts>),
-        outcome: Outcome,
-        plan: &Plan,
-        hooks: &RunHooks,
-        clock: Clock,
-    ) -> anyhow::Result<Verdict> {
-        let Outcome { mut summary, stored, errors } = outcome;
-        summary.name_sources(&plan.config.names);
-        if let Some(page) = self.page {
-            page.end_run(&summary);
-        }
-        let end = summary.end_record(&plan.config, errors.first().map(String::as_str));
-        if let Some(page) = self.page {
-            page.note_end(&end, summary.triggers());
-        }
-        hooks.note_end(&end, &summary);
-        let path = directory.as_ref().map(|directory| directory.path.clone());
-        let close = || match (directory, hosts) {
-            (Some(directory), hosts) => {
-                let others = hosts.as_ref().map(|hosts| -> &dyn OtherParts { hosts });
-                directory.close(&stored, (summary.ledger_json(), end), clock.now(), others)
-            }
-            (None, Some(hosts)) => {
-                hosts.abandon();
-                Ok(())
-            }
-            (None, None) => Ok(()),
-        };
-        let text = summary.to_string();
-        if let Some(kept) = headline(text.lines()) {
-            console::note(&codes::RUN_ENDED, &format!("run {} has ended: {kept}", plan.config.run.number));
-        }
-        // Messages are in front of the books on a terminal.
-        console::flush();
-        // The books come first: they are printed also where the disk takes nothing more.
-        let closed = close();
-        // Also where it could not be closed: then the database knows that.
-        path.inspect(|path| records::note(&plan.config, path));
-        match (self.arguments.json, self.several) {
-            (true, false) => crate::print::print_json(&summary)?,
-            (true, true) => crate::print::print_json_line(&summary)?,
-            (false, _) if summary.has_begun() => crate::print::print(&summary.to_string())?,
-            (false, _) => {}
-        }
-        for error in &errors {
-            self.console.error(error);
-        }
-        closed.context("the run could not be closed")?;
-        if !errors.is_empty() {
-            bail!("{} of {} nodes failed", errors.len(), plan.nodes.len());
-        }
-        Ok(if summary.is_good() { Verdict::Good } else { Verdict::NotGood })
     }
 }

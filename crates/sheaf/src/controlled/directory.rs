@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const SOCKET: &str = "socket";
 const PROCESS: &str = "process.json";
 const RESULT: &str = "result.json";
-const HOOKS: &str = "hooks.json";
+const HOOKS: &str = "hooks-";
 const LOG: &str = "log";
 
 /// See the [module](self).
@@ -63,20 +63,28 @@ impl LaunchDirectory {
         serde_json::from_slice(&fs::read(self.path.join(RESULT)).ok()?).ok()
     }
 
-    /// Leaves hooks that are to be called when the run has ended, in case that its process dies.
-    pub(crate) fn owe_hooks(&self, hooks: &impl Serialize) -> anyhow::Result<()> {
-        self.write(HOOKS, hooks)
+    /// Leaves hooks that are to be called when a run has ended, in case that its process dies.
+    pub(crate) fn owe_hooks(&self, run: u32, hooks: &impl Serialize) -> anyhow::Result<()> {
+        self.write(&format!("{HOOKS}{run}.json"), hooks)
     }
 
-    /// Returns hooks that nobody has called.
-    pub(crate) fn owed_hooks<T: DeserializeOwned>(&self) -> Option<T> {
-        serde_json::from_slice(&fs::read(self.path.join(HOOKS)).ok()?).ok()
+    /// Returns hooks that nobody has called, with the numbers of their runs, in ascending order.
+    pub(crate) fn owed_hooks<T: DeserializeOwned>(&self) -> Vec<(u32, T)> {
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let owed = entries.filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let run = name.strip_prefix(HOOKS)?.strip_suffix(".json")?.parse().ok()?;
+            Some((run, serde_json::from_slice(&fs::read(entry.path()).ok()?).ok()?))
+        });
+        let mut owed: Vec<(u32, T)> = owed.collect();
+        owed.sort_by_key(|(run, _)| *run);
+        owed
     }
 
-    /// Notes that they have been called.
-    pub(crate) fn forget_hooks(&self) {
+    /// Notes that those of a run have been called.
+    pub(crate) fn forget_hooks(&self, run: u32) {
         // Without hooks there is no such file. If it stays, they may be called again, which is better than never.
-        let _ = fs::remove_file(self.path.join(HOOKS));
+        let _ = fs::remove_file(self.path.join(format!("{HOOKS}{run}.json")));
     }
 
     fn write(&self, name: &str, value: &impl Serialize) -> anyhow::Result<()> {

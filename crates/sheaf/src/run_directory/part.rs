@@ -123,7 +123,7 @@ impl HostPart {
     pub(crate) fn close(self, manifest: &str) -> anyhow::Result<Option<String>> {
         let Self::Own(mut part) = self else { return Ok(None) };
         drop(part.reserve.take());
-        remains::forget();
+        remains::forget(&part.path);
         let mut manifest: Manifest =
             serde_json::from_str(manifest).context("the manifest of the run cannot be read")?;
         let is_this = |host: &HostRecord| part.here.iter().all(|node| host.nodes.contains(node));
@@ -154,7 +154,7 @@ impl HostPart {
     pub(crate) fn leave(self) {
         if let Self::Own(mut part) = self {
             drop(part.reserve.take());
-            remains::forget();
+            remains::forget(&part.path);
         }
     }
 }

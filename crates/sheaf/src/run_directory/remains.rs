@@ -16,9 +16,9 @@ pub(super) fn expect(path: &Path) {
     *run() = Some(path.to_owned());
 }
 
-/// The run is over, or tidies up after itself.
-pub(super) fn forget() {
-    *run() = None;
+/// A run is over, or tidies up after itself.
+pub(super) fn forget(path: &Path) {
+    run().take_if(|run| run == path);
 }
 
 /// Removes the files that a run keeps in its directory only while it is in progress, for a process that exits at once

@@ -247,11 +247,12 @@ impl Listener {
 
     /// Calls the hooks that a process which has died has left. The next run waits for them, as it does for those that a process calls.
     fn call_hooks(&self, how: &str) {
-        let Some(owed) = self.directory.owed_hooks::<OwedHooks>() else { return };
-        if let Err(error) = owed.call(how) {
-            log_as!(HOOK_FAILED; "{}", crate::describe(&error));
+        for (run, owed) in self.directory.owed_hooks::<OwedHooks>() {
+            if let Err(error) = owed.call(how) {
+                log_as!(HOOK_FAILED; "{}", crate::describe(&error));
+            }
+            self.directory.forget_hooks(run);
         }
-        self.directory.forget_hooks();
     }
 
     /// Passes on what the process says, until the link breaks.

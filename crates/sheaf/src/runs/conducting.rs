@@ -1,0 +1,195 @@
+//! A run from its start to its record.
+
+use super::{Ready, Runs, begin_log};
+use crate::console;
+use crate::hooks::{OwedHooks, RunHooks};
+use crate::page::View;
+use crate::plan::Plan;
+use crate::processes::Places;
+use crate::remote::Hosts;
+use crate::run::{Following, Outcome, in_process};
+use crate::run_directory::{OtherParts, RunDirectory, Scratch};
+use crate::summary::{EarlyEnd, headline};
+use crate::{Verdict, controlled::LaunchDirectory};
+use crate::{histograms, processes, records, slow_control, space, tracing};
+use anyhow::{Context as _, bail};
+use sheaf_node::Clock;
+use sheaf_store::run::EndRecord;
+use sheaf_telemetry::{codes, log_as};
+use std::sync::Arc;
+
+/// A run whose nodes have ended. Its files and its record are to be closed.
+pub(super) struct Conducted {
+    plan: Arc<Plan>,
+    directory: Option<RunDirectory>,
+    hosts: Option<Hosts>,
+    outcome: Outcome,
+    end: EndRecord,
+    hooks: Arc<RunHooks>,
+    clock: Clock,
+    _scratch: Scratch,
+}
+
+impl Runs<'_> {
+    /// Makes a run for which everything is ready. `before` is what the run before has left, if this one follows without a gap. Returns what
+    /// this run leaves.
+    ///
+    /// # Errors
+    /// If the run did not complete. Its hooks have been called then.
+    pub(super) fn conduct(
+        &self,
+        ready: Ready,
+        before: Option<Following>,
+    ) -> anyhow::Result<(Conducted, Option<Following>)> {
+        let hooks = ready.hooks.clone();
+        self.owe_hooks(&ready);
+        let number = ready.plan.config.run.number;
+        let conducted = self.run_nodes(ready, before);
+        if let Err(error) = &conducted {
+            hooks.after_stop(Some(error));
+            self.launch().inspect(|launch| launch.forget_hooks(number.0));
+        }
+        conducted
+    }
+
+    fn launch(&self) -> Option<LaunchDirectory> {
+        self.arguments.control.controlled.clone().map(LaunchDirectory::new)
+    }
+
+    fn owe_hooks(&self, ready: &Ready) {
+        let (run, owed) = (ready.plan.config.run.number, OwedHooks::of(&ready.hooks, &ready.plan.config));
+        if let Some((launch, owed)) = self.launch().zip(owed)
+            && let Err(error) = launch.owe_hooks(run.0, &owed)
+        {
+            log_as!(CONTROL_NOT_RECORDED; "{}; hooks after the end are not called if this process dies", crate::describe(&error));
+        }
+    }
+
+    fn run_nodes(
+        &self,
+        Ready { plan, mut directory, prepared, hooks, clock, cpu_before, has_log }: Ready,
+        before: Option<Following>,
+    ) -> anyhow::Result<(Conducted, Option<Following>)> {
+        let super::Prepared { scratch, hosts, listeners, key } = prepared;
+        let run = plan.config.run.number;
+        let has_processes = self.has_processes(&plan);
+        if !has_log {
+            begin_log(&plan, directory.as_ref());
+        }
+        if let Some(directory) = &mut directory {
+            directory.note_hooks(hooks.take_records())?;
+        }
+        if self.several {
+            log_as!(RUN_BEGINS; "run {run} begins");
+        } else {
+            console::note(&codes::RUN_BEGINS, &format!("run {run} begins"));
+        }
+        if let Some(directory) = &directory {
+            records::note(&plan.config, &directory.path);
+        }
+        let (stop, console) = (self.steering.stop(), self.console);
+        let path = directory.as_ref().map(|directory| directory.path.clone());
+        let watch = space::Watch::begin(path.as_deref(), plan.config.output.keep_free.0, stop)?;
+        let traces = tracing::file(&plan.config, &scratch.path);
+        let histograms = histograms::file(&plan.config, &scratch.path);
+        let receiver = histograms::begin(&plan.config, &scratch.path);
+        let view = View { console, page: self.page, controls: self.controls, traces: traces.as_deref() };
+        if let Some(page) = self.page {
+            page.begin_run(&plan, path.as_deref(), (view.traces, histograms.as_deref()));
+        }
+        self.values.begin_run();
+        let _after_start = hooks.watch_start(self.page)?;
+        let before_stop = hooks.guard_stop(self.steering)?;
+        let (mut outcome, following) = if has_processes {
+            let places = Places {
+                directory: directory.as_ref(),
+                scratch: &scratch,
+                hosts: hosts.as_ref(),
+                listeners,
+                key: key.as_deref(),
+            };
+            (processes::run(&plan, places, stop, view)?, None)
+        } else {
+            in_process(&plan, path, stop.clone(), view, (clock, before))?
+        };
+        drop(before_stop);
+        let histograms = histograms::finish(receiver);
+        if let Some(directory) = &mut directory {
+            directory.note_histograms(histograms);
+            directory.note_values(slow_control::end_run(self.values));
+        }
+        let no_room = watch.end().map(|why| EarlyEnd::new("disk_space", why));
+        outcome.summary.ended_early = no_room.or(outcome.summary.ended_early);
+        // The processor time of this run is that of the process minus the time of earlier runs.
+        outcome.summary.cpu_seconds -= if has_processes { 0.0 } else { cpu_before };
+        let end = self.announce_end(&plan, &mut outcome, &hooks);
+        let (_scratch, hooks) = (scratch, hooks.clone());
+        Ok((Conducted { plan, directory, hosts, outcome, end, hooks, clock, _scratch }, following))
+    }
+
+    /// Announces the end of a run whose nodes have ended.
+    fn announce_end(&self, plan: &Plan, outcome: &mut Outcome, hooks: &RunHooks) -> EndRecord {
+        let Outcome { summary, errors, .. } = outcome;
+        summary.name_sources(&plan.config.names);
+        let end = summary.end_record(&plan.config, errors.first().map(String::as_str));
+        if let Some(page) = self.page {
+            page.end_run(summary);
+            page.note_end(&end, summary.triggers());
+        }
+        hooks.note_end(&end, summary);
+        let text = summary.to_string();
+        if let Some(kept) = headline(text.lines()) {
+            console::note(&codes::RUN_ENDED, &format!("run {} has ended: {kept}", plan.config.run.number));
+        }
+        end
+    }
+
+    /// Closes the files and the record of a run, prints its summary, and calls the hooks after its end.
+    ///
+    /// # Errors
+    /// If it could not be closed, or some of its nodes failed.
+    pub(super) fn close(&self, conducted: Conducted) -> anyhow::Result<Verdict> {
+        let (number, hooks) = (conducted.plan.config.run.number, conducted.hooks.clone());
+        let closed = self.close_run(conducted);
+        hooks.after_stop(closed.as_ref().err());
+        self.launch().inspect(|launch| launch.forget_hooks(number.0));
+        closed
+    }
+
+    fn close_run(&self, conducted: Conducted) -> anyhow::Result<Verdict> {
+        let Conducted { plan, directory, hosts, outcome, end, clock, .. } = conducted;
+        let Outcome { summary, stored, errors } = outcome;
+        let path = directory.as_ref().map(|directory| directory.path.clone());
+        let close = || match (directory, hosts) {
+            (Some(directory), hosts) => {
+                let others = hosts.as_ref().map(|hosts| -> &dyn OtherParts { hosts });
+                directory.close(&stored, (summary.ledger_json(), end), clock.now(), others)
+            }
+            (None, Some(hosts)) => {
+                hosts.abandon();
+                Ok(())
+            }
+            (None, None) => Ok(()),
+        };
+        // Messages are in front of the books on a terminal.
+        console::flush();
+        // The books come first: they are printed also where the disk takes nothing more.
+        let closed = close();
+        // Also where it could not be closed: then the database knows that.
+        path.inspect(|path| records::note(&plan.config, path));
+        match (self.arguments.json, self.several) {
+            (true, false) => crate::print::print_json(&summary)?,
+            (true, true) => crate::print::print_json_line(&summary)?,
+            (false, _) if summary.has_begun() => crate::print::print(&summary.to_string())?,
+            (false, _) => {}
+        }
+        for error in &errors {
+            self.console.error(error);
+        }
+        closed.context("the run could not be closed")?;
+        if !errors.is_empty() {
+            bail!("{} of {} nodes failed", errors.len(), plan.nodes.len());
+        }
+        Ok(if summary.is_good() { Verdict::Good } else { Verdict::NotGood })
+    }
+}
