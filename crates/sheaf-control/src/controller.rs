@@ -137,7 +137,8 @@ struct Seen {
     operation: Option<u64>,
     lock: Option<String>,
     faults: Option<u64>,
-    last_run: Option<u64>,
+    /// Launch and number.
+    last_run: Option<(u64, Option<u32>)>,
     exclusions: Exclusions,
     /// Nodes that are to be started again, with the number of the order of each.
     recover: Vec<(String, u64)>,
@@ -396,7 +397,9 @@ impl Controller {
     /// Takes a report of a run. Reports of an earlier launch have no effect.
     pub fn handle_report(&mut self, now: Timestamp, launch: Launch, report: Report) {
         let Some(run) = self.run.as_mut().filter(|run| run.launch() == launch) else { return };
-        run.take(report);
+        if let Some(before) = run.take(report) {
+            self.note_switched(now, launch, &before);
+        }
         self.settle(now);
     }
 
@@ -486,6 +489,7 @@ impl Controller {
                 self.end_operation(now, Outcome::Done, text);
             }
         }
+        self.note_refused_switch(now);
         let seen = Seen {
             state: self.state(),
             target: self.target(),
@@ -493,7 +497,7 @@ impl Controller {
             operation: self.operations.current().map(|operation| operation.id),
             lock: self.lock.as_ref().map(|lock| lock.by.clone()),
             faults: self.faults.iter().map(|fault| fault.id).max(),
-            last_run: self.last_run.as_ref().map(|last| last.launch),
+            last_run: self.last_run.as_ref().map(|last| (last.launch, last.run)),
             exclusions: self.exclusions.clone(),
             recover: self.run.iter().flat_map(|run| run.order().recover.clone()).collect(),
             sequence: self.sequence.as_ref().map(Sequence::view).map(|view| (view.id, view.state, view.row)),

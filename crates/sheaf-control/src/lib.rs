@@ -38,7 +38,7 @@ pub mod view;
 
 pub use controller::{Controller, Effect};
 pub use limits::Limits;
-pub use link::{Excludable, Exclusions, Order, Report, RunResult, RunState, Wish};
+pub use link::{Excludable, Exclusions, NextRun, NotSwitched, Order, Report, RunResult, RunState, Wish};
 pub use request::{Command, Operator, Refusal, RefusalCode, Request, Role};
 pub use runner::{Runner, Steer};
 pub use sequence::{Sequence, SequenceAction, SequenceRequest, SequenceState};

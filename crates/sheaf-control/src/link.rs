@@ -3,6 +3,7 @@
 //! Both sides send their whole state: the controller its wish, the run what it is doing. Orders are numbered, and a run follows the
 //! highest number that it has seen; a controller takes a report for what it is, whatever order it answers.
 
+use crate::request::RunSettings;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,6 +82,29 @@ pub struct Order {
     /// Nodes that are to be started again, each with the number of the order that has asked for it. A run follows each once.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub recover: BTreeMap<String, u64>,
+    /// The run that is to follow the present one without a gap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextRun>,
+}
+
+/// A run that is to follow another one in the same process, without a gap.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NextRun {
+    /// Number of the order that has asked for it. A process begins it once.
+    pub asked: u64,
+    /// Settings of the run.
+    pub settings: RunSettings,
+    /// Operator who asked for it.
+    pub by: String,
+}
+
+/// Why a run goes on although another one was to follow it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotSwitched {
+    /// Number of the order that had asked for the next run.
+    pub asked: u64,
+    /// The reason in words.
+    pub why: String,
 }
 
 /// State of a run, as its process sees it.
@@ -122,6 +146,18 @@ pub struct Report {
     /// Nodes that were started again, each with the number of the order that had asked for it.
     #[serde(default)]
     pub recovered: BTreeMap<String, u64>,
+    /// Why no run can follow it without a gap, in words; `None` if one can.
+    #[serde(default)]
+    pub no_switch: Option<String>,
+    /// Number of the order that had asked for this run, if it follows another one in the same process; 0 if it does not.
+    #[serde(default)]
+    pub switched: u64,
+    /// The latest request for a next run that was not carried out.
+    #[serde(default)]
+    pub not_switched: Option<NotSwitched>,
+    /// The run before it in the same process, once that is closed.
+    #[serde(default)]
+    pub before: Option<RunResult>,
 }
 
 /// Result of a run.

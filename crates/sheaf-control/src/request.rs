@@ -20,6 +20,8 @@ pub enum Command {
     Pause,
     /// Take triggers again.
     Resume,
+    /// Begin the next run without a gap: at an event, in the same processes.
+    Switch,
     /// End the run in good order.
     Stop,
     /// Kill the processes of the run, and clear all faults.
@@ -28,8 +30,8 @@ pub enum Command {
 
 impl Command {
     /// All commands, in the order in which people are shown them.
-    pub const ALL: [Self; 6] =
-        [Self::Configure, Self::Start, Self::Pause, Self::Resume, Self::Stop, Self::Reset];
+    pub const ALL: [Self; 7] =
+        [Self::Configure, Self::Start, Self::Pause, Self::Resume, Self::Switch, Self::Stop, Self::Reset];
 
     /// Returns the name.
     #[must_use]
@@ -39,6 +41,7 @@ impl Command {
             Self::Start => "start",
             Self::Pause => "pause",
             Self::Resume => "resume",
+            Self::Switch => "switch",
             Self::Stop => "stop",
             Self::Reset => "reset",
         }
@@ -166,7 +169,7 @@ pub struct Request {
     pub command: Command,
     /// Name of this request, chosen by the client. The same name again is the same request, and has no second effect.
     pub name: String,
-    /// Settings of the run, for [`Command::Configure`] and [`Command::Start`].
+    /// Settings of the run, for [`Command::Configure`], [`Command::Start`] and [`Command::Switch`].
     pub settings: RunSettings,
     /// For [`Command::Stop`]: drop the events in flight.
     pub now: bool,

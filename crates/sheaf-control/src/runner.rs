@@ -1,6 +1,6 @@
 //! The end of run control in the process of a run.
 
-use crate::link::{Exclusions, Order, Wish};
+use crate::link::{Exclusions, NextRun, Order, Wish};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A request to the run.
@@ -14,6 +14,8 @@ pub enum Steer {
     Exclude(Exclusions),
     /// To start a node again, by name: the process of one that lives is killed.
     Recover(String),
+    /// To hand over to another run.
+    Switch(NextRun),
     /// To end. The second time: to drop the events in flight.
     Stop,
 }
@@ -26,6 +28,8 @@ pub struct Runner {
     exclusions: Exclusions,
     /// Nodes that were to be started again, with the number of the order that asked for it.
     recover: BTreeMap<String, u64>,
+    /// Number of the order that asked for the latest next run; 0 before the first.
+    switch: u64,
     /// Number of requests to end so far.
     stops: u32,
     steers: VecDeque<Steer>,
@@ -37,7 +41,7 @@ impl Runner {
     pub fn new(is_held: bool, exclusions: Exclusions) -> Self {
         let wish = if is_held { Wish::Hold } else { Wish::Run };
         let (recover, steers) = (BTreeMap::new(), VecDeque::new());
-        Self { followed: 0, wish, exclusions, recover, stops: 0, steers }
+        Self { followed: 0, wish, exclusions, recover, switch: 0, stops: 0, steers }
     }
 
     /// Takes an order. One that is not newer than the latest has no effect, and a run that is to end is not called back.
@@ -55,6 +59,13 @@ impl Runner {
             if asked > *known {
                 *known = asked;
                 self.steers.push_back(Steer::Recover(node));
+            }
+        }
+        if let Some(next) = order.next.filter(|next| next.asked > self.switch) {
+            self.switch = next.asked;
+            // A run that is to end is not followed by another one.
+            if !self.wish.ends() && !order.wish.ends() {
+                self.steers.push_back(Steer::Switch(next));
             }
         }
         if self.wish.ends() && order.wish < self.wish {

@@ -47,6 +47,9 @@ function summary(page, { state, target, run, by, ends, system }) {
     ${" "}<span class="target">target ${target}</span> ${of} <small>${system}</small></p>`;
 }
 
+/** Commands that begin a run, with settings of its own. */
+const BEGIN = ["start", "switch"];
+
 /** Stop of a run that is stopping. It is a question of its own: one about a stop must not become one about this. */
 const NOW = "stop now";
 
@@ -71,7 +74,7 @@ function button(page, state, control, given) {
   const { command } = given;
   const why = obstacle(page, state, given);
   const id = isNow(control, command) ? NOW : command;
-  const asks = ["start", "reset", NOW].includes(id);
+  const asks = [...BEGIN, "reset", NOW].includes(id);
   const press = () => {
     if (why !== null) operator.explain(why);
     else if (asks) operator.ask(operator.asked === id ? "" : id);
@@ -98,13 +101,14 @@ function question(page, state, control) {
   const submit = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     const form = new FormData(/** @type {HTMLFormElement} */ (event.target));
-    const settings = asked === NOW ? { now: true } : asked === "start" ? limits(form) : {};
+    const settings = asked === NOW ? { now: true } : BEGIN.includes(asked) ? limits(form) : {};
     if (why === null) void operator.command(command, control.revision, settings);
   };
   const grave = asked === NOW || asked === "reset";
-  const yes = asked !== "" && html`<button ref=${grave || asked === "start" ? null : focus} aria-disabled=${why !== null || operator.busy.has("command")}>${title(asked)}</button>`;
+  const yes = asked !== "" && html`<button ref=${grave || BEGIN.includes(asked) ? null : focus} aria-disabled=${why !== null || operator.busy.has("command")}>${title(asked)}</button>`;
   return html`<form class="over" key=${asked} onSubmit=${submit} onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Escape" && close()}>
-    ${asked === "start" ? startFields() : asked !== "" && html`<p>${consequence(state, control, asked)}</p>`}
+    ${asked === "switch" && html`<p>The next run begins without a gap.</p>`}
+    ${BEGIN.includes(asked) ? startFields() : asked !== "" && html`<p>${consequence(state, control, asked)}</p>`}
     ${problem(page, "command")}
     ${why !== null && html`<p class="problem">${why}</p>`}
     <p class="answers">${yes} <button type="button" ref=${grave ? focus : null} onClick=${close}>${operator.busy.has("command") ? "Give up" : asked === "" ? "Close" : "Cancel"}</button></p>
@@ -206,7 +210,7 @@ function person(page, { time_ms }, { lock }) {
 }
 
 /** Keys of commands: each asks before it does anything. @type {Record<string, string>} */
-const KEYS = { o: "configure", s: "start", p: "pause", e: "stop", x: "reset" };
+const KEYS = { o: "configure", s: "start", p: "pause", n: "switch", e: "stop", x: "reset" };
 
 /** Does what a key means for run control. @param {Pick<Page, "store" | "operator">} page @param {string} key @returns {boolean} whether it has a meaning */
 export function pressed({ store, operator }, key) {

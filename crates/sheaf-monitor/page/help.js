@@ -19,7 +19,7 @@ export function helpDialog(page) {
       <div><dt><kbd>/</kbd></dt><dd>search the log</dd></div>
       <div><dt><kbd>?</kbd></dt><dd>this list</dd></div>
       ${control && html`<div><dt><kbd>c</kbd></dt><dd>to the commands</dd></div>
-        <div><dt><kbd>o s p e x</kbd></dt><dd>configure, start, pause or resume, stop (end), reset: each asks first</dd></div>`}
+        <div><dt><kbd>o s p n e x</kbd></dt><dd>configure, start, pause or resume, switch to the next run, stop (end), reset: each asks first</dd></div>`}
       <div><dt><kbd>Esc</kbd></dt><dd>leave a field, close a question or this list</dd></div>
     </dl>
     <p>The address of the page is a link to what it shows: panel, range, selected node, filters.</p>

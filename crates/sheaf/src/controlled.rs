@@ -6,6 +6,7 @@
 mod directory;
 mod line;
 mod station;
+mod switching;
 
 use crate::Verdict;
 use crate::arguments::RunArguments;
@@ -23,7 +24,8 @@ use std::sync::Arc;
 
 pub(crate) use directory::LaunchDirectory;
 pub(crate) use line::{Ended, Line};
-use station::Station;
+pub(crate) use switching::Switching;
+use station::{Impossible, Station};
 
 /// The end of run control in the process of a run.
 pub(crate) struct Controlled {
@@ -64,13 +66,25 @@ impl Controlled {
         self.station.controls()
     }
 
-    /// Tells the controller what it has to know of the configuration. `has_processes` tells whether each node is a process.
-    pub(crate) fn note_configuration(&self, config: &Config, has_processes: bool) -> anyhow::Result<()> {
+    /// Returns the requests of the controller for the next run.
+    pub(crate) fn switching(&self) -> &Switching {
+        self.station.switching()
+    }
+
+    /// Tells the controller what it has to know of the configuration. `has_processes` tells whether each node is a process, `no_switch` why no
+    /// run can follow another one without a gap.
+    pub(crate) fn note_configuration(
+        &self,
+        config: &Config,
+        has_processes: bool,
+        no_switch: Option<String>,
+    ) -> anyhow::Result<()> {
         let why = "its triggers come from its data, and its readout units would stop at different events";
         let no_pause = (!triggers_of(config.trigger.mode).can_pause()).then(|| why.to_owned());
         let threads = "they are threads of one process (`sheaf serve --processes`)";
         let no_recover = (!has_processes).then(|| threads.to_owned());
-        self.station.note_configuration(Excludables::of(config)?, no_pause, no_recover);
+        let impossible = Impossible { no_pause, no_recover, no_switch };
+        self.station.note_configuration(Excludables::of(config)?, impossible);
         Ok(())
     }
 
@@ -79,16 +93,13 @@ impl Controlled {
         let told = self.station.told_of_end();
         let verdict: Option<&RunVerdict> = told.verdict.as_ref();
         let text = match outcome {
-            Err(error) => match &told.why {
-                Some(why) => format!("{why}; {}", crate::describe(error)),
-                None => crate::describe(error),
-            },
+            Err(error) => with_reason(told.why.as_deref(), &crate::describe(error)),
             Ok(_) => {
                 let headline = verdict
                     .and_then(|verdict| headline(verdict.lines.iter().map(String::as_str)))
                     .unwrap_or("it was stopped before it took triggers");
                 // A run that ends early says why, also if nothing is lost.
-                told.why.as_ref().map_or_else(|| headline.to_owned(), |why| format!("{why}; {headline}"))
+                with_reason(told.why.as_deref(), headline)
             }
         };
         let result = RunResult {
@@ -103,4 +114,9 @@ impl Controlled {
         self.station.end();
         Ok(())
     }
+}
+
+/// Returns the end of a run in a sentence, behind the reason for it.
+pub(crate) fn with_reason(why: Option<&str>, text: &str) -> String {
+    why.map_or_else(|| text.to_owned(), |why| format!("{why}; {text}"))
 }

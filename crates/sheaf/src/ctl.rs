@@ -60,6 +60,8 @@ enum CtlCommand {
     Pause(WaitArguments),
     /// Take triggers again.
     Resume(WaitArguments),
+    /// Begin the next run without a gap: it takes the triggers from the event on that follows the last one of this run.
+    Switch(BeginArguments),
     /// End the run: build and store its events in flight, within a time limit.
     Stop(StopArguments),
     /// Kill the processes of the run, and clear all faults.
@@ -202,6 +204,7 @@ pub(crate) fn command(arguments: &CtlArguments) -> anyhow::Result<Verdict> {
         }
         CtlCommand::Pause(wait) => desk.operate(Command::Pause, json!({}), wait),
         CtlCommand::Resume(wait) => desk.operate(Command::Resume, json!({}), wait),
+        CtlCommand::Switch(next) => desk.operate(Command::Switch, next.body(), &next.wait),
         CtlCommand::Stop(StopArguments { now, wait }) => {
             let body = if *now { json!({ "now": true }) } else { json!({}) };
             desk.operate(Command::Stop, body, wait)

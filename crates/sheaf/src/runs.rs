@@ -9,17 +9,17 @@
 mod conducting;
 mod succession;
 
-use crate::arguments::{ControlledArguments, RunArguments};
+use crate::arguments::RunArguments;
 use crate::code::{self, Code};
 use crate::console::{self, Console, LOG_NAME};
-use crate::controlled::Controlled;
+use crate::controlled::{Controlled, Switching};
 use crate::excluding::Excludables;
 use crate::gate::remote_page_of_runs;
 use crate::hooks::{HookedRun, Hooks, RunHooks};
 use crate::host_message::HostRun;
 use crate::network::{self, Listeners};
 use crate::page::Page;
-use crate::plan::Plan;
+use crate::plan::{Plan, triggers_of};
 use crate::records::comments::{self, Comment};
 use crate::records::configuration_name;
 use crate::remote::Hosts;
@@ -35,7 +35,8 @@ use sheaf_config::{Config, HookTransition, OutputKind, SourceKind, TransportKind
 use sheaf_key::RunKey;
 use sheaf_monitor::values::ValueKeeper;
 use sheaf_node::{Clock, Exclusions, RunControls};
-use sheaf_wire::{RunNumber, Timestamp};
+use sheaf_store::run::SequenceRecord;
+use sheaf_wire::{Nanos, RunNumber, Timestamp};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,8 +65,8 @@ fn make_all(
         slow_control::keep(&config, slow_control::sent_to_run(arguments.control.controlled.as_deref()))?;
     let page = match controlled {
         Some(controlled) => {
-            let has_agents = config.nodes()?.iter().any(|node| node.agent.is_some());
-            controlled.note_configuration(&config, arguments.processes || has_agents)?;
+            let has_processes = has_processes(arguments, &config)?;
+            controlled.note_configuration(&config, has_processes, no_succession(&config, has_processes))?;
             Some(controlled.page().clone())
         }
         None => {
@@ -84,12 +85,60 @@ fn make_all(
     if let Some(controls) = controls {
         controls.excluded.set(excluded);
     }
-    let runs = Runs { arguments, console, steering, several, page, controls, values: &values };
+    if config.run.continuous
+        && let Some(why) = no_succession(&config, has_processes(arguments, &config)?)
+    {
+        bail!("`run.continuous`: no run can follow another one without a gap: {why}");
+    }
+    let switching = controlled.map(Controlled::switching);
+    let limits = switching.map_or_else(Limits::default, |_| Limits::of_file(arguments.config.as_deref()));
+    let runs = Runs { arguments, console, steering, several, page, controls, values: &values, switching, limits };
     let verdict = runs.make_all(&config)?;
     if let Some(page) = page.filter(|_| controlled.is_none() && !unseen) {
         page.linger(config.monitor.linger.to_std(), steering.stop());
     }
     Ok(verdict)
+}
+
+/// Returns whether nodes are processes of their own.
+fn has_processes(arguments: &RunArguments, config: &Config) -> anyhow::Result<bool> {
+    Ok(arguments.processes || config.nodes()?.iter().any(|node| node.agent.is_some()))
+}
+
+/// Returns why no run can follow another one without a gap, in words; `None` if one can.
+fn no_succession(config: &Config, has_processes: bool) -> Option<String> {
+    let why = if !triggers_of(config.trigger.mode).can_pause() {
+        "its triggers come from its data, and its readout units would divide them at different events"
+    } else if config.trigger.mode.has_supervisor() {
+        "its triggers come from a trigger supervisor, whose account is that of one run"
+    } else if config.source.is_timed() {
+        "its data are cut by time, and the accounts of hits are those of one run"
+    } else if config.preprocessing.path.is_some() {
+        "its readout units process fragments"
+    } else if has_processes {
+        "its nodes are processes, each of which takes part in one run"
+    } else {
+        return None;
+    };
+    Some(why.to_owned())
+}
+
+/// Conditions of a configuration file that end a run, without those that were given for one run.
+#[derive(Clone, Copy, Default)]
+struct Limits {
+    events: Option<u64>,
+    duration: Option<Nanos>,
+}
+
+impl Limits {
+    /// Returns those of the file. A run under a controller has no limit unless the file sets one.
+    fn of_file(file: Option<&Path>) -> Self {
+        let Some((file, config)) = file.and_then(|file| Some((file, Config::load(file).ok()?))) else {
+            return Self::default();
+        };
+        let duration = config.run.duration.filter(|_| Config::sets(file, "run.duration_s"));
+        Self { events: config.run.events, duration }
+    }
 }
 
 /// Returns what is excluded from the beginning. A controller may have excluded sources and nodes that the configuration has no more.
@@ -153,6 +202,8 @@ struct Ready {
     cpu_before: f64,
     /// Whether messages of this process go to its log.
     has_log: bool,
+    /// Number of the order of a controller that has asked for it to follow another run; 0 if none has.
+    asked: u64,
 }
 
 impl Ready {
@@ -188,16 +239,31 @@ struct Runs<'a> {
     controls: Option<&'a Arc<RunControls>>,
     /// Values from outside.
     values: &'a ValueKeeper,
+    /// Requests of a controller for the next run, if there is one.
+    switching: Option<&'a Switching>,
+    /// Conditions that end a run which follows another one.
+    limits: Limits,
+}
+
+/// What somebody has asked for: one run.
+struct Wanted {
+    config: Config,
+    comment: Option<String>,
+    operator: Option<String>,
+    sequence: Option<SequenceRecord>,
+    /// Number of the order of a controller that has asked for it to follow another run; 0 if none has.
+    asked: u64,
 }
 
 impl Runs<'_> {
     /// Prepares the run that follows `last`. If it follows without a gap, its nodes have the `key` of that run.
     fn begin(
         &self,
-        mut config: Config,
+        wanted: &Wanted,
         last: Option<RunNumber>,
         (clock, key): (Clock, Option<&RunKey>),
     ) -> anyhow::Result<Ready> {
+        let mut config = wanted.config.clone();
         // A number that is to be found is found when the directory is made: another command may have taken the next.
         let is_found = config.run.number == RunNumber(0) && config.output.kind != OutputKind::None;
         if let Some(RunNumber(last)) = last.filter(|_| !is_found) {
@@ -229,12 +295,14 @@ impl Runs<'_> {
             begin_log(&plan, directory.as_ref());
         }
         if let Some(directory) = &mut directory {
-            self.comment(&directory.path)?;
+            if let Some(text) = &wanted.comment {
+                comments::add(&directory.path, &Comment::new(wanted.operator.as_deref(), Some(text), None))?;
+            }
             let name = self.arguments.config.as_deref().and_then(configuration_name);
-            directory.note_origin(name, self.arguments.control.sequence_record())?;
+            directory.note_origin(name, wanted.sequence.clone())?;
         }
         let path = directory.as_ref().map(|directory| directory.path.clone());
-        let hooks = Arc::new(hooks.of_run(self.hooked(run, path.as_deref()), self.page.cloned()));
+        let hooks = Arc::new(hooks.of_run(self.hooked(wanted, run, path.as_deref()), self.page.cloned()));
         // Hooks are last: nothing else keeps the run from starting after them.
         let prepared = self.prepare(&mut plan, directory.as_mut(), created).and_then(|prepared| match hooks
             .before_start(self.steering)
@@ -254,29 +322,20 @@ impl Runs<'_> {
                 return Err(error).with_context(|| format!("run {run} is not started"));
             }
         };
-        Ok(Ready { plan: Arc::new(plan), directory, prepared, hooks, clock, cpu_before, has_log })
+        let (plan, asked) = (Arc::new(plan), wanted.asked);
+        Ok(Ready { plan, directory, prepared, hooks, clock, cpu_before, has_log, asked })
     }
 
     /// Returns the description of the run in the input of hooks.
-    fn hooked(&self, run: RunNumber, directory: Option<&Path>) -> HookedRun {
-        let ControlledArguments { comment, operator, .. } = &self.arguments.control;
+    fn hooked(&self, wanted: &Wanted, run: RunNumber, directory: Option<&Path>) -> HookedRun {
         let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         HookedRun {
             run: run.0,
             directory: directory.map(whole),
             configuration: self.arguments.config.as_deref().map(whole),
-            operator: operator.clone().unwrap_or_else(people::user),
-            comment: comment.clone(),
-            sequence: self.arguments.control.sequence_record(),
-        }
-    }
-
-    /// Adds the comment of the operator to the record of the run.
-    fn comment(&self, directory: &Path) -> anyhow::Result<()> {
-        let ControlledArguments { comment, operator, .. } = &self.arguments.control;
-        match comment {
-            Some(text) => comments::add(directory, &Comment::new(operator.as_deref(), Some(text), None)),
-            None => Ok(()),
+            operator: wanted.operator.clone().unwrap_or_else(people::user),
+            comment: wanted.comment.clone(),
+            sequence: wanted.sequence.clone(),
         }
     }
 

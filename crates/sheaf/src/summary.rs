@@ -69,6 +69,9 @@ pub(crate) struct Summary {
     pub(crate) output: Option<PathBuf>,
     /// Whether a signal ended the run.
     pub(crate) interrupted: bool,
+    /// Whether an operator has ended the run in favour of the next one, which has followed without a gap.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) switched: bool,
     /// Reason why `sheaf run` ended the run early; `null` if it did not.
     #[serde(default)]
     pub(crate) ended_early: Option<EarlyEnd>,
@@ -275,6 +278,7 @@ impl Summary {
             cpu_seconds: 0.0,
             output,
             interrupted: report.interrupted,
+            switched: report.switched,
             ended_early: None,
             ledger: LedgerSummary::new(report, plan.count(Role::Readout)),
             dead_time: dead_time(report, plan),
@@ -364,6 +368,7 @@ impl Summary {
             (_, Some(EarlyEnd { reason, why })) => (reason.as_str(), Some(why.clone())),
             (Some(error), None) => ("failure", Some(error.to_owned())),
             (None, None) if self.interrupted => ("signal", None),
+            (None, None) if self.switched => ("switch", None),
             (None, None) if config.run.events.is_some_and(|events| self.ledger.triggers >= events) => {
                 ("events", None)
             }

@@ -27,10 +27,10 @@ impl Request {
     pub(super) fn check(&self) -> Result<(), Refusal> {
         let invalid = |text: &str, remedy: &str| Err(Refusal::new(RefusalCode::Invalid, text, remedy));
         check_name(&self.name)?;
-        let takes_settings = matches!(self.command, Command::Configure | Command::Start);
+        let takes_settings = matches!(self.command, Command::Configure | Command::Start | Command::Switch);
         if !takes_settings && !self.settings.is_empty() {
             return invalid(
-                "only `configure` and `start` take settings of the run",
+                "only `configure`, `start` and `switch` take settings of the run",
                 "leave out the number of events, the duration and the comment",
             );
         }
@@ -65,7 +65,7 @@ impl Controller {
                     )
                 }
                 Command::Configure | Command::Start | Command::Reset => Ok(()),
-                Command::Pause | Command::Resume | Command::Stop => {
+                Command::Pause | Command::Resume | Command::Switch | Command::Stop => {
                     refuse("there is no run".to_owned(), "start one")
                 }
             };
@@ -85,6 +85,17 @@ impl Controller {
             },
             Command::Resume if !is_ending && wish == Wish::Pause => Ok(()),
             Command::Resume => refuse(format!("{name} is not paused"), "resume a run that is paused"),
+            Command::Switch => match &run.report().no_switch {
+                Some(why) => refuse(
+                    format!("no run can follow {name} without a gap: {why}"),
+                    "stop it, and start another",
+                ),
+                None if run.settings().sequence.is_some() => {
+                    refuse(format!("{name} is of a sequence, which makes the next run"), "pause the sequence")
+                }
+                None if state == State::Running && wish == Wish::Run => Ok(()),
+                None => refuse(format!("{name} is {}", state.words()), "switch while a run takes triggers"),
+            },
             Command::Stop => match run.ending().map(Ending::step) {
                 None => Ok(()),
                 Some(Step::Drain) if now => Ok(()),
@@ -103,7 +114,7 @@ impl Controller {
     /// A run that is configured has its settings.
     pub(super) fn check_settings(&self, request: &Request) -> Result<(), Refusal> {
         match &self.run {
-            Some(run) if !request.settings.is_empty() => Err(Refusal::new(
+            Some(run) if !request.settings.is_empty() && request.command != Command::Switch => Err(Refusal::new(
                 RefusalCode::State,
                 format!("{} is configured, with its settings", run.name()),
                 "start it without settings, or stop it and start another",
@@ -120,6 +131,13 @@ impl Controller {
             (Command::Start, false) => self.bring_up(operator, request, Wish::Run),
             (Command::Start | Command::Resume, true) => self.direct(Wish::Run),
             (Command::Pause, _) => self.direct(Wish::Pause),
+            (Command::Switch, _) => {
+                if let Some(run) = &mut self.run {
+                    let (launch, by) = (run.launch(), operator.name.clone());
+                    let order = run.switch(request.settings.clone(), by);
+                    self.effects.extend(order.map(|order| Effect::Send { launch, order }));
+                }
+            }
             (Command::Stop, _) => {
                 let step = if request.now { Step::Cut } else { Step::Drain };
                 self.end_run(now, step);
@@ -154,6 +172,10 @@ impl Controller {
         }
     }
 
+    fn is_switching(&self) -> bool {
+        self.operations.current().is_some_and(|operation| operation.command == Command::Switch)
+    }
+
     /// Returns what the run does, in words, for who waits for it.
     pub(crate) fn progress(&self) -> Option<String> {
         let run = self.run.as_ref()?;
@@ -174,6 +196,7 @@ impl Controller {
                 None => "starts the nodes".to_owned(),
             },
             (None, RunState::Ready) => "all nodes are there".to_owned(),
+            (None, RunState::Running) if self.is_switching() => "prepares the next run".to_owned(),
             (None, RunState::Running) => "takes triggers".to_owned(),
             (None, RunState::Paused) => "takes no triggers".to_owned(),
         })

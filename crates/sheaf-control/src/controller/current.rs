@@ -1,7 +1,7 @@
 //! The run that a controller directs.
 
 use crate::limits::Limits;
-use crate::link::{Exclusions, Launch, Order, Report, RunState, Wish};
+use crate::link::{Exclusions, Launch, NextRun, Order, Report, RunResult, RunState, Wish};
 use crate::means::Ending;
 use crate::request::{Command, RunSettings};
 use crate::saved::SavedRun;
@@ -20,6 +20,8 @@ pub(super) struct Current {
     report: Report,
     is_linked: bool,
     ending: Option<Ending>,
+    /// Number of the run that ended last in this process, while another one follows.
+    before: Option<u32>,
 }
 
 impl Current {
@@ -29,15 +31,16 @@ impl Current {
         wish: Wish,
         exclusions: Exclusions,
     ) -> Self {
-        let order = Order { number: 1, wish, exclusions, recover: BTreeMap::new() };
-        Self { launch, settings, by, order, report: Report::default(), is_linked: false, ending: None }
+        let order = Order { number: 1, wish, exclusions, recover: BTreeMap::new(), next: None };
+        let report = Report::default();
+        Self { launch, settings, by, order, report, is_linked: false, ending: None, before: None }
     }
 
     pub(super) fn restore(saved: SavedRun, limits: &Limits, now: Timestamp) -> Self {
-        let SavedRun { launch, settings, by, order, run, ending } = saved;
+        let SavedRun { launch, settings, by, order, run, ending, before } = saved;
         let report = Report { run, ..Report::default() };
         let ending = ending.map(|step| Ending::at(step, limits, now));
-        Self { launch, settings, by, order, report, is_linked: false, ending }
+        Self { launch, settings, by, order, report, is_linked: false, ending, before }
     }
 
     pub(super) fn save(&self) -> SavedRun {
@@ -48,6 +51,7 @@ impl Current {
             order: self.order.clone(),
             run: self.report.run,
             ending: self.ending.map(Ending::step),
+            before: self.before,
         }
     }
 
@@ -83,10 +87,18 @@ impl Current {
         self.is_linked = is_linked;
     }
 
-    pub(super) fn take(&mut self, report: Report) {
+    /// Takes a report. Returns the result of the run before in this process, the first time that it is reported.
+    pub(super) fn take(&mut self, report: Report) -> Option<RunResult> {
         // A run keeps its number.
         let run = report.run.or(self.report.run);
         self.report = Report { run, ..report };
+        if let Some(next) = self.order.next.as_ref().filter(|next| self.report.switched >= next.asked) {
+            self.settings.clone_from(&next.settings);
+            self.by.clone_from(&next.by);
+        }
+        let before = self.report.before.as_ref().filter(|before| before.run > self.before)?;
+        self.before = before.run;
+        Some(before.clone())
     }
 
     /// Changes what the run shall do. Returns the order to send, if there is a link.
@@ -105,6 +117,24 @@ impl Current {
     pub(super) fn recover(&mut self, node: String) -> Option<Order> {
         self.order.recover.insert(node, self.order.number + 1);
         self.next_order()
+    }
+
+    /// Has another run follow without a gap. Returns the order to send, if there is a link.
+    pub(super) fn switch(&mut self, settings: RunSettings, by: String) -> Option<Order> {
+        self.order.next = Some(NextRun { asked: self.order.number + 1, settings, by });
+        self.next_order()
+    }
+
+    /// Returns why the run that was asked for last does not follow, if that is known.
+    pub(super) fn not_switched(&self) -> Option<&str> {
+        let asked = self.order.next.as_ref()?.asked;
+        let refused = self.report.not_switched.as_ref().filter(|refused| refused.asked == asked)?;
+        Some(&refused.why)
+    }
+
+    /// Returns whether the run that was asked for last is there.
+    fn has_switched(&self) -> bool {
+        self.order.next.as_ref().is_none_or(|next| self.report.switched >= next.asked)
     }
 
     /// Returns the nodes that are to be started again and have not been.
@@ -153,7 +183,8 @@ impl Current {
         let follows = self.report.order >= self.order.number;
         let state = match command {
             Command::Configure => RunState::Ready,
-            Command::Start | Command::Resume => RunState::Running,
+            Command::Switch if !self.has_switched() => return false,
+            Command::Start | Command::Resume | Command::Switch => RunState::Running,
             Command::Pause => RunState::Paused,
             Command::Stop | Command::Reset => return false,
         };

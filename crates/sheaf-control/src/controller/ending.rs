@@ -3,7 +3,7 @@
 use super::current::{Current, name_of};
 use super::{Controller, Effect, Event, Gone};
 use crate::fault::FaultCode;
-use crate::link::Wish;
+use crate::link::{Launch, RunResult, Wish};
 use crate::means::{ATTEMPTS, Ending, Step};
 use crate::operation::{Operation, Outcome};
 use crate::request::Command;
@@ -82,6 +82,29 @@ impl Controller {
         self.raise(now, FaultCode::Late, text.clone(), remedy.to_owned());
         self.end_operation(now, Outcome::Failed, text.clone());
         self.note_late(now, late.command, &text);
+    }
+
+    /// Records the end of a run that another one has followed in the same process.
+    pub(super) fn note_switched(&mut self, now: Timestamp, launch: Launch, result: &RunResult) {
+        let name = name_of(result.run);
+        let text = format!("{name} ended: {}", result.text);
+        if !result.good {
+            let remedy = result.run.map_or_else(String::new, |run| format!("`sheaf runs show {run}`"));
+            self.raise(now, FaultCode::RunFailed, text.clone(), remedy);
+        }
+        let last = LastRun { launch: launch.0, run: result.run, good: result.good, text };
+        self.events.push_back(Event::RunEnded(last.clone()));
+        self.last_run = Some(last);
+    }
+
+    /// Ends the operation of a switch that does not take place. The run goes on.
+    pub(super) fn note_refused_switch(&mut self, now: Timestamp) {
+        let is_switch = self.operations.current().is_some_and(|it| it.command == Command::Switch);
+        let Some(run) = self.run.as_ref().filter(|_| is_switch) else { return };
+        if let Some(why) = run.not_switched() {
+            let text = format!("{} goes on: {why}", run.name());
+            self.end_operation(now, Outcome::Failed, text);
+        }
     }
 
     /// Records the end of a run of which no process is left.

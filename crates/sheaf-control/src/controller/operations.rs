@@ -99,7 +99,7 @@ impl Limits {
     pub(super) const fn of(&self, command: Command) -> Nanos {
         match command {
             Command::Configure => self.configure,
-            Command::Start => self.start,
+            Command::Start | Command::Switch => self.start,
             Command::Pause | Command::Resume => self.pause,
             Command::Stop => self.drain,
             Command::Reset => self.kill,

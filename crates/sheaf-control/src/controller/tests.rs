@@ -136,7 +136,7 @@ fn the_lock_keeps_others_away_until_it_ends_and_only_an_admin_takes_it() {
 fn commands_say_why_they_cannot_be_given() {
     let controller = Controller::new(Limits::default());
     let allowed: Vec<_> = controller.view().commands.into_iter().map(|command| command.allowed).collect();
-    assert_eq!(allowed, [true, true, false, false, false, true]);
+    assert_eq!(allowed, [true, true, false, false, false, false, true]);
     let (mut controller, launch) = running();
     let no_pause = Some("its triggers come from its data".to_owned());
     controller.handle_report(at(9), launch, Report { no_pause, ..report(1, RunState::Running) });

@@ -1,7 +1,7 @@
 //! The process of a run, with its end of run control.
 
 use super::rng::Rng;
-use sheaf_control::link::Launch;
+use sheaf_control::link::{Launch, NextRun, NotSwitched};
 use sheaf_control::{Exclusions, Order, Report, RunResult, RunState, Runner, Steer, Wish};
 use std::collections::BTreeMap;
 
@@ -52,6 +52,14 @@ pub(crate) struct Process {
     pub(crate) recoveries: u64,
     /// The last of each, with the number of its order.
     recovered: BTreeMap<String, u64>,
+    /// Number of times that another run has followed in this process.
+    pub(crate) switches: u64,
+    /// A next run that is being prepared, and when it is ready.
+    next: Option<(u64, NextRun)>,
+    switched: u64,
+    not_switched: Option<NotSwitched>,
+    /// Result of the run before.
+    before: Option<RunResult>,
     pub(crate) result: Option<RunResult>,
     /// Whether it has ended, with or without a result.
     pub(crate) is_over: bool,
@@ -86,12 +94,17 @@ impl Process {
         };
         Self {
             launch,
-            number: 100 + u32::try_from(launch.0).unwrap_or(0),
+            number: 100 * (1 + u32::try_from(launch.0).unwrap_or(0)),
             fate,
             runner: Runner::new(held, exclusions.clone()),
             exclusions,
             recoveries: 0,
             recovered: BTreeMap::new(),
+            switches: 0,
+            next: None,
+            switched: 0,
+            not_switched: None,
+            before: None,
             state: RunState::Preparing,
             ready_at: now + rng.below(50),
             is_held: held,
@@ -132,7 +145,28 @@ impl Process {
             no_recover: None,
             recovered: self.recovered.clone(),
             no_pause: (self.fate == Fate::NoPause).then(|| "its triggers come from its data".to_owned()),
+            no_switch: (self.fate == Fate::NoPause).then(|| "its triggers come from its data".to_owned()),
+            switched: self.switched,
+            not_switched: self.not_switched.clone(),
+            before: self.before.clone(),
         }
+    }
+
+    /// Has the next run follow, once it is ready. Every fifth is refused.
+    fn switch(&mut self, now: u64) {
+        let is_running = self.state == RunState::Running && self.stops == 0;
+        let Some((_, next)) = self.next.take_if(|(at, _)| *at <= now && is_running) else { return };
+        if next.asked.is_multiple_of(5) {
+            self.not_switched = Some(NotSwitched { asked: next.asked, why: "the disk is full".into() });
+            return;
+        }
+        let (run, text) = (Some(self.number), "another run follows".to_owned());
+        self.before = Some(RunResult { run, begun: true, good: true, complete: false, triggers: 5, text });
+        self.number += 1;
+        self.switches += 1;
+        self.switched = next.asked;
+        self.state = RunState::Preparing;
+        self.ready_at = now + 2;
     }
 
     pub(crate) fn step(&mut self, now: u64) {
@@ -153,9 +187,11 @@ impl Process {
                     let asked = self.runner.asked_to_recover()[&node];
                     self.recovered.insert(node, asked);
                 }
+                Steer::Switch(next) => self.next = Some((now + next.asked % 7, next)),
                 Steer::Stop => self.stops += 1,
             }
         }
+        self.switch(now);
         assert!(self.stops <= 2, "a run is told to end at most twice");
         if let Some(Order { exclusions, .. }) = &self.newest {
             assert_eq!(self.exclusions, *exclusions, "an older order was followed");

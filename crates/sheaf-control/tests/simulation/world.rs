@@ -13,7 +13,7 @@ use sheaf_control::{
     Command, Controller, Effect, Excludable, Limits, Operator, Order, Report, Request, Role, RunResult,
 };
 use sheaf_wire::{Nanos, Timestamp};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Milliseconds in which things go wrong, and afterwards.
 const TROUBLE: u64 = 1_500;
@@ -67,6 +67,8 @@ impl Reached {
             "row skipped",
             "row not written",
             "taken over",
+            "switched",
+            "not switched",
         ] {
             assert!(self.0.get(name).is_some_and(|count| *count > 10), "{name} was hardly reached: {self:?}");
         }
@@ -83,6 +85,10 @@ pub(crate) struct World {
     unreached_since: u64,
     /// Number of times that an operator has asked for a node of this run to be started again.
     to_recover: u64,
+    /// Number of requests for a next run in the process of this one.
+    to_switch: u64,
+    /// Runs whose ends were recorded.
+    ended: BTreeSet<(u64, Option<u32>)>,
     process: Option<Process>,
     /// Results that processes have left on disk.
     results: BTreeMap<Launch, RunResult>,
@@ -119,6 +125,8 @@ impl World {
             back_at: 0,
             unreached_since: 0,
             to_recover: 0,
+            to_switch: 0,
+            ended: BTreeSet::new(),
             process: None,
             results: BTreeMap::new(),
             truth: Truth::default(),
@@ -216,6 +224,12 @@ impl World {
             assert!(
                 process.recoveries <= self.to_recover,
                 "seed {}: a node was started again more often than anybody has asked for it: {:#?}",
+                self.seed,
+                self.log
+            );
+            assert!(
+                process.switches <= self.to_switch,
+                "seed {}: another run has followed more often than anybody has asked for it: {:#?}",
                 self.seed,
                 self.log
             );
@@ -337,7 +351,7 @@ impl World {
                     None => Kind::Any,
                 };
                 self.process = Some(Process::new(&mut self.rng, self.now, launch, (held, exclusions), kind));
-                self.to_recover = 0;
+                (self.to_recover, self.to_switch) = (0, 0);
                 self.unreached_since = self.now;
             }
             Effect::Send { launch, order } if self.linked => {
@@ -370,15 +384,28 @@ impl World {
                         self.seed,
                         self.log
                     );
-                    if operation.command == Command::Pause {
-                        self.reached.note("paused");
+                    match operation.command {
+                        Command::Pause => self.reached.note("paused"),
+                        Command::Switch => {
+                            self.reached.note("switched");
+                            let switches = self.process.as_ref().map_or(1, |process| process.switches);
+                            assert!(switches > 0, "seed {}: no run has followed: {:#?}", self.seed, self.log);
+                        }
+                        _ => {}
                     }
                 }
+                Some(Outcome::Failed) if operation.command == Command::Switch => self.reached.note("not switched"),
                 Some(Outcome::Failed) => self.reached.note("failed"),
                 Some(Outcome::Superseded) => self.reached.note("superseded"),
                 None => panic!("an operation ended without an end"),
             },
-            Event::RunEnded(_) => self.reached.note("run ended"),
+            Event::RunEnded(last) => {
+                self.reached.note("run ended");
+                // A controller that died before it has written this down records it again.
+                if !self.ended.insert((last.launch, last.run)) {
+                    self.reached.note("end recorded again");
+                }
+            }
             Event::Fault(_) => {}
             Event::Sequence(news) => {
                 self.reached.note(match news.what {
@@ -395,7 +422,7 @@ impl World {
 
     /// An operator does something.
     fn operate(&mut self) {
-        let command = Command::ALL[usize::try_from(self.rng.below(6)).unwrap_or(0)];
+        let command = Command::ALL[usize::try_from(self.rng.below(Command::ALL.len() as u64)).unwrap_or(0)];
         // A reset and a stop end everything, so they are rarer.
         if matches!(command, Command::Reset | Command::Stop) && !self.rng.one_in(4) {
             return;
@@ -463,6 +490,8 @@ impl World {
             self.revive(at);
             self.call(|controller| controller.handle_lock(at, &operator, true).is_ok());
         }
+        // Also if the controller dies before it answers.
+        self.to_switch += u64::from(command == Command::Switch);
         self.sent.push((name.to_owned(), command, operator.clone(), now));
         self.ask_as(&operator, command, name, now)
     }

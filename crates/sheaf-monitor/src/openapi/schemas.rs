@@ -10,7 +10,7 @@ use super::values::{
 };
 use serde_json::{Map, Value, json};
 
-const COMMANDS: [&str; 6] = ["configure", "start", "pause", "resume", "stop", "reset"];
+const COMMANDS: [&str; 7] = ["configure", "start", "pause", "resume", "switch", "stop", "reset"];
 
 const TARGETS: [&str; 4] = ["idle", "configured", "running", "paused"];
 
@@ -160,7 +160,7 @@ fn bodies() -> Schemas {
         ("request", name, "Name of the request, chosen by the client: the same name is the same command");
     let comment = json!({ "type": ["string", "null"], "maxLength": COMMENT_CHARACTERS });
     let begin = exact(&[
-        ("command", one_of(&["configure", "start"]), "The command"),
+        ("command", one_of(&["configure", "start", "switch"]), "The command"),
         request.clone(),
         ("events?", nullable(&within(1, u64::MAX)), "End the run after this number of triggers"),
         ("duration_ms?", nullable(&within(1, u64::MAX)), "End the run after this time"),

@@ -419,6 +419,8 @@ class Controller:
         # Launch that had ended before this object began a run.
         self._before: int | None = None
         self._has_begun = False
+        # Run that follows another one in the same launch, if this object has asked for it.
+        self._switched: int | None = None
 
     def status(self) -> Status:
         """Returns the state of run control, as it is now."""
@@ -479,6 +481,20 @@ class Controller:
         """Takes triggers again."""
         return self._operate({"command": "resume"}, revision, wait)
 
+    def switch(
+        self,
+        *,
+        events: int | None = None,
+        duration_s: float | None = None,
+        comment: str | None = None,
+        revision: int | None = None,
+        wait: bool = True,
+    ) -> Operation:
+        """Begins the next run without a gap: the event after the last one of this run is its first. `events` and `duration_s` end it."""
+        operation = self._begin("switch", events, duration_s, comment, revision, wait)
+        self._switched = self.status().run if wait else None
+        return operation
+
     def stop(self, *, now: bool = False, revision: int | None = None, wait: bool = True) -> Operation:
         """Ends the run: builds and stores its events in flight, within a time limit, or drops them `now`."""
         return self._operate({"command": "stop", "now": now}, revision, wait)
@@ -503,12 +519,14 @@ class Controller:
             if status.last_run is None:
                 raise ControlError("there is no run, and there has been none; start one")
             return status.last_run
-        while status.last_run is None or status.last_run.launch == before:
+        while status.last_run is None or status.last_run.launch == before or (
+            self._switched is not None and status.last_run.run != self._switched
+        ):
             if until is not None and time.monotonic() > until:
                 raise TimeoutError(f"run {status.run} has not ended in {timeout_s} s: it is {status.state}")
             time.sleep(_PAUSE_S)
             status = self.status()
-        self._has_begun = False
+        self._has_begun, self._switched = False, None
         return status.last_run
 
     def exclude(self, source: int | str, *, wait_s: float = 30.0) -> tuple[Source, ...]:
@@ -731,7 +749,7 @@ class Controller:
         operation = self._operate(body, revision, wait=False)
         # The start of a configured run is no new one.
         if before.state == "idle" or not self._has_begun:
-            self._before, self._has_begun = _launch(before), True
+            self._before, self._has_begun, self._switched = _launch(before), True, None
         return self._wait_for(operation) if wait else operation
 
     def _operate(self, body: dict[str, Any], revision: int | None, wait: bool) -> Operation:

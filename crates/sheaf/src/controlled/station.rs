@@ -1,6 +1,7 @@
 //! The threads that talk to controllers: one listens, one steers the run, and two serve the controller that has called last.
 
 use super::line::Line;
+use super::switching::Switching;
 use crate::console::message::Message;
 use crate::excluding::Excludables;
 use crate::page::Audience;
@@ -33,20 +34,32 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Messages that are kept for a controller that calls later. Older ones are in the log.
 const MESSAGES: usize = 256;
 
+/// Verdicts of runs without a gap between them that are kept for a controller that reads slowly.
+const VERDICTS: usize = 16;
+
 /// Longest line of a controller, in bytes.
 const LONGEST_ORDER: u64 = 4_096;
+
+/// Commands that the configuration makes impossible, and why, in words.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Impossible {
+    pub(super) no_pause: Option<String>,
+    pub(super) no_recover: Option<String>,
+    pub(super) no_switch: Option<String>,
+}
 
 /// Everything that has been told about the run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Told {
     description: Option<RunDescription>,
     pub(super) run: Option<u32>,
-    no_pause: Option<String>,
-    no_recover: Option<String>,
+    impossible: Impossible,
     waits_for: Option<String>,
     /// The newest last, with the number of each.
     messages: VecDeque<(u64, Message)>,
     pub(super) verdict: Option<RunVerdict>,
+    /// Verdicts of runs that another one has followed, with the number of each, the newest last.
+    past: VecDeque<(u64, RunVerdict)>,
     pub(super) has_begun: bool,
     /// Whether it has ended by its own conditions.
     pub(super) is_complete: bool,
@@ -56,12 +69,29 @@ pub(super) struct Told {
     pub(super) why: Option<String>,
 }
 
+impl Told {
+    /// Begins a run, which may follow another one.
+    fn begin(&mut self, run: RunDescription) {
+        if let Some(verdict) = self.verdict.take() {
+            let number = self.past.back().map_or(1, |(number, _)| number + 1);
+            self.past.push_back((number, verdict));
+            if self.past.len() > VERDICTS {
+                self.past.pop_front();
+            }
+        }
+        self.run = Some(run.number).filter(|number| *number > 0);
+        self.description = Some(run);
+        (self.has_begun, self.is_complete, self.triggers, self.why) = (false, false, 0, None);
+    }
+}
+
 /// See the [module](self).
 pub(super) struct Station {
     hub: Hub,
     told: Mutex<Told>,
     runner: Mutex<Runner>,
     controls: Arc<RunControls>,
+    switching: Switching,
     /// Sources and nodes of the configuration, once it is known.
     excludables: OnceLock<Excludables>,
     steers: Sender<Steer>,
@@ -89,6 +119,7 @@ impl Station {
             told: Mutex::default(),
             runner: Mutex::new(Runner::new(is_held, exclusions)),
             controls: controls.clone(),
+            switching: Switching::default(),
             excludables: OnceLock::new(),
             steers,
             caller: AtomicU64::new(0),
@@ -112,15 +143,13 @@ impl Station {
         &self.controls
     }
 
-    /// Takes note of the configuration: its sources and nodes, why the run cannot be paused, and why its nodes cannot be started again.
-    pub(super) fn note_configuration(
-        &self,
-        excludables: Excludables,
-        no_pause: Option<String>,
-        no_recover: Option<String>,
-    ) {
-        let mut told = self.told();
-        (told.no_pause, told.no_recover) = (no_pause, no_recover);
+    pub(super) fn switching(&self) -> &Switching {
+        &self.switching
+    }
+
+    /// Takes note of the configuration: its sources and nodes, and which commands it makes impossible.
+    pub(super) fn note_configuration(&self, excludables: Excludables, impossible: Impossible) {
+        self.told().impossible = impossible;
         let _ = self.excludables.set(excludables);
     }
 
@@ -206,6 +235,7 @@ impl Station {
             let runner = self.runner.lock().unwrap_or_else(PoisonError::into_inner);
             (runner.followed(), self.recovered(runner.asked_to_recover()))
         };
+        let switches = self.switching.get();
         let told = self.told();
         let state = match (phase(snapshot), &told.verdict) {
             (_, Some(_)) => RunState::Stopping,
@@ -216,10 +246,14 @@ impl Station {
             state,
             run: told.run,
             waits_for: told.waits_for.clone(),
-            no_pause: told.no_pause.clone(),
+            no_pause: told.impossible.no_pause.clone(),
             exclusions: excluded(snapshot),
-            no_recover: told.no_recover.clone(),
+            no_recover: told.impossible.no_recover.clone(),
             recovered,
+            no_switch: told.impossible.no_switch.clone(),
+            switched: switches.switched,
+            not_switched: switches.not_switched,
+            before: switches.before,
         }
     }
 }
@@ -230,9 +264,8 @@ impl Audience for Station {
     }
 
     fn begin_run(&self, run: RunDescription) {
-        let mut told = self.told();
-        told.run = Some(run.number).filter(|number| *number > 0);
-        told.description = Some(run);
+        self.hub.clear();
+        self.told().begin(run);
     }
 
     fn note_waiting(&self, waits_for: Option<String>) {
@@ -306,6 +339,7 @@ fn steer(orders: &Receiver<Steer>, steering: &Steering, station: &Station) {
                 });
             }
             Steer::Recover(_) => {}
+            Steer::Switch(next) => station.switching.ask(next),
             Steer::Stop => {
                 // A second request before the first was noted would be the same.
                 while steering.stop().load(Ordering::Relaxed) {
@@ -327,6 +361,8 @@ struct Writer {
     message: u64,
     report: Option<(Report, Instant)>,
     has_verdict: bool,
+    /// Number of the latest of the past verdicts that was passed on.
+    past: u64,
 }
 
 impl Writer {
@@ -340,6 +376,7 @@ impl Writer {
             message: 0,
             report: None,
             has_verdict: false,
+            past: 0,
         }
     }
 
@@ -382,6 +419,13 @@ impl Writer {
         let (mut begins, mut others) = (Vec::new(), Vec::new());
         if told.description != self.description {
             self.description.clone_from(&told.description);
+            // The end of the run before it, unless that was passed on when it came.
+            let last = told.past.back().filter(|(number, _)| *number > self.past);
+            if let Some((number, verdict)) = last {
+                self.past = *number;
+                let is_news = !std::mem::take(&mut self.has_verdict);
+                begins.extend(is_news.then(|| Line::End(verdict.clone())));
+            }
             begins.extend(told.description.clone().map(Line::Begin));
         }
         if told.waits_for != self.waits_for {

@@ -10,9 +10,11 @@ use crate::remote::Hosts;
 use crate::run::{Following, Outcome, in_process};
 use crate::run_directory::{OtherParts, RunDirectory, Scratch};
 use crate::summary::{EarlyEnd, headline};
-use crate::{Verdict, controlled::LaunchDirectory};
+use crate::Verdict;
+use crate::controlled::{LaunchDirectory, with_reason};
 use crate::{histograms, processes, records, slow_control, space, tracing};
 use anyhow::{Context as _, bail};
+use sheaf_control::RunResult;
 use sheaf_node::Clock;
 use sheaf_store::run::EndRecord;
 use sheaf_telemetry::{codes, log_as};
@@ -28,6 +30,38 @@ pub(super) struct Conducted {
     hooks: Arc<RunHooks>,
     clock: Clock,
     _scratch: Scratch,
+}
+
+/// The end of a run that another one has followed, for a controller.
+pub(super) struct End {
+    run: u32,
+    begun: bool,
+    triggers: u64,
+    text: String,
+}
+
+impl Conducted {
+    pub(super) fn end(&self) -> End {
+        let summary = &self.outcome.summary;
+        let text = summary.to_string();
+        let kept = headline(text.lines()).unwrap_or("it took no triggers");
+        End {
+            run: self.plan.config.run.number.0,
+            begun: summary.started_at_ns.is_some(),
+            triggers: summary.triggers(),
+            text: with_reason(self.end.detail.as_deref(), kept),
+        }
+    }
+}
+
+impl End {
+    /// Returns the result of the run, which was closed in this way.
+    pub(super) fn result(self, closed: &anyhow::Result<Verdict>) -> RunResult {
+        let Self { run, begun, triggers, text } = self;
+        let good = closed.as_ref().is_ok_and(|verdict| *verdict == Verdict::Good);
+        let text = closed.as_ref().err().map_or(text, crate::describe);
+        RunResult { run: Some(run), begun, good, complete: false, triggers, text }
+    }
 }
 
 impl Runs<'_> {
@@ -67,7 +101,7 @@ impl Runs<'_> {
 
     fn run_nodes(
         &self,
-        Ready { plan, mut directory, prepared, hooks, clock, cpu_before, has_log }: Ready,
+        Ready { plan, mut directory, prepared, hooks, clock, cpu_before, has_log, asked }: Ready,
         before: Option<Following>,
     ) -> anyhow::Result<(Conducted, Option<Following>)> {
         let super::Prepared { scratch, hosts, listeners, key } = prepared;
@@ -96,6 +130,9 @@ impl Runs<'_> {
         let view = View { console, page: self.page, controls: self.controls, traces: traces.as_deref() };
         if let Some(page) = self.page {
             page.begin_run(&plan, path.as_deref(), (view.traces, histograms.as_deref()));
+        }
+        if let Some(switching) = self.switching.filter(|_| asked > 0) {
+            switching.note_begun(asked);
         }
         self.values.begin_run();
         let _after_start = hooks.watch_start(self.page)?;

@@ -32,7 +32,7 @@ pub(in crate::openapi) fn control() -> Value {
         "silences": [silence()], "alarms_seen_ms": TIME_MS,
         "commands": [
             command("configure", under_way), command("start", under_way), command("pause", None),
-            command("resume", under_way), command("stop", None), command("reset", None)
+            command("resume", under_way), command("switch", None), command("stop", None), command("reset", None)
         ]
     })
 }

@@ -1,0 +1,55 @@
+//! Requests of a controller for the next run, between the station and the thread that prepares that run.
+
+use sheaf_control::{NextRun, NotSwitched, RunResult};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Switching(Mutex<Switches>);
+
+/// Requests so far, and what became of them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Switches {
+    /// A request that nobody has taken. A later one takes its place.
+    wanted: Option<NextRun>,
+    /// Number of the order that had asked for the present run; 0 for the first one.
+    pub(super) switched: u64,
+    pub(super) not_switched: Option<NotSwitched>,
+    /// Result of the run before, once it is closed.
+    pub(super) before: Option<RunResult>,
+}
+
+impl Switching {
+    /// Asks for the next run.
+    pub(super) fn ask(&self, next: NextRun) {
+        self.lock().wanted = Some(next);
+    }
+
+    /// Takes the request for the next run, if there is one.
+    pub(crate) fn take(&self) -> Option<NextRun> {
+        self.lock().wanted.take()
+    }
+
+    /// Notes that the run has begun that order `asked` had asked for.
+    pub(crate) fn note_begun(&self, asked: u64) {
+        self.lock().switched = asked;
+    }
+
+    /// Notes that the present run goes on, although order `asked` had asked for another one.
+    pub(crate) fn note_refused(&self, asked: u64, why: String) {
+        self.lock().not_switched = Some(NotSwitched { asked, why });
+    }
+
+    /// Notes the result of a run that another one has followed.
+    pub(crate) fn note_closed(&self, result: RunResult) {
+        self.lock().before = Some(result);
+    }
+
+    pub(super) fn get(&self) -> Switches {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Switches> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
