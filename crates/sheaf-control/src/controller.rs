@@ -397,8 +397,8 @@ impl Controller {
     /// Takes a report of a run. Reports of an earlier launch have no effect.
     pub fn handle_report(&mut self, now: Timestamp, launch: Launch, report: Report) {
         let Some(run) = self.run.as_mut().filter(|run| run.launch() == launch) else { return };
-        if let Some(before) = run.take(report) {
-            self.note_switched(now, launch, &before);
+        for ended in run.take(report) {
+            self.note_switched(now, launch, &ended);
         }
         self.settle(now);
     }

@@ -155,9 +155,9 @@ pub struct Report {
     /// The latest request for a next run that was not carried out.
     #[serde(default)]
     pub not_switched: Option<NotSwitched>,
-    /// The run before it in the same process, once that is closed.
+    /// The last runs before it in the same process, as far as they are closed, in ascending order.
     #[serde(default)]
-    pub before: Option<RunResult>,
+    pub ended: Vec<RunResult>,
 }
 
 /// Result of a run.

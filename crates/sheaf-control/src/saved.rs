@@ -73,7 +73,7 @@ pub struct SavedRun {
     pub run: Option<u32>,
     /// Means by which it is being ended.
     pub ending: Option<Step>,
-    /// Number of the run before in the same process, once its end is recorded.
+    /// Highest number of a run before in the same process whose end is recorded.
     #[serde(default)]
-    pub before: Option<u32>,
+    pub ended: Option<u32>,
 }

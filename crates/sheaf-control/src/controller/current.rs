@@ -20,8 +20,8 @@ pub(super) struct Current {
     report: Report,
     is_linked: bool,
     ending: Option<Ending>,
-    /// Number of the run that ended last in this process, while another one follows.
-    before: Option<u32>,
+    /// Highest number of a run of this process whose end is recorded.
+    ended: Option<u32>,
 }
 
 impl Current {
@@ -33,14 +33,14 @@ impl Current {
     ) -> Self {
         let order = Order { number: 1, wish, exclusions, recover: BTreeMap::new(), next: None };
         let report = Report::default();
-        Self { launch, settings, by, order, report, is_linked: false, ending: None, before: None }
+        Self { launch, settings, by, order, report, is_linked: false, ending: None, ended: None }
     }
 
     pub(super) fn restore(saved: SavedRun, limits: &Limits, now: Timestamp) -> Self {
-        let SavedRun { launch, settings, by, order, run, ending, before } = saved;
+        let SavedRun { launch, settings, by, order, run, ending, ended } = saved;
         let report = Report { run, ..Report::default() };
         let ending = ending.map(|step| Ending::at(step, limits, now));
-        Self { launch, settings, by, order, report, is_linked: false, ending, before }
+        Self { launch, settings, by, order, report, is_linked: false, ending, ended }
     }
 
     pub(super) fn save(&self) -> SavedRun {
@@ -51,7 +51,7 @@ impl Current {
             order: self.order.clone(),
             run: self.report.run,
             ending: self.ending.map(Ending::step),
-            before: self.before,
+            ended: self.ended,
         }
     }
 
@@ -87,8 +87,8 @@ impl Current {
         self.is_linked = is_linked;
     }
 
-    /// Takes a report. Returns the result of the run before in this process, the first time that it is reported.
-    pub(super) fn take(&mut self, report: Report) -> Option<RunResult> {
+    /// Takes a report. Returns the results of runs before in this process, each the first time that it is reported.
+    pub(super) fn take(&mut self, report: Report) -> Vec<RunResult> {
         // A run keeps its number.
         let run = report.run.or(self.report.run);
         self.report = Report { run, ..report };
@@ -96,9 +96,9 @@ impl Current {
             self.settings.clone_from(&next.settings);
             self.by.clone_from(&next.by);
         }
-        let before = self.report.before.as_ref().filter(|before| before.run > self.before)?;
-        self.before = before.run;
-        Some(before.clone())
+        let news = self.report.ended.iter().filter(|ended| ended.run > self.ended).cloned().collect();
+        self.ended = self.ended.max(self.report.ended.iter().filter_map(|ended| ended.run).max());
+        news
     }
 
     /// Changes what the run shall do. Returns the order to send, if there is a link.

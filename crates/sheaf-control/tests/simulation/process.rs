@@ -58,8 +58,8 @@ pub(crate) struct Process {
     next: Option<(u64, NextRun)>,
     switched: u64,
     not_switched: Option<NotSwitched>,
-    /// Result of the run before.
-    before: Option<RunResult>,
+    /// Results of the last runs before.
+    ended: Vec<RunResult>,
     pub(crate) result: Option<RunResult>,
     /// Whether it has ended, with or without a result.
     pub(crate) is_over: bool,
@@ -104,7 +104,7 @@ impl Process {
             next: None,
             switched: 0,
             not_switched: None,
-            before: None,
+            ended: Vec::new(),
             state: RunState::Preparing,
             ready_at: now + rng.below(50),
             is_held: held,
@@ -148,7 +148,7 @@ impl Process {
             no_switch: (self.fate == Fate::NoPause).then(|| "its triggers come from its data".to_owned()),
             switched: self.switched,
             not_switched: self.not_switched.clone(),
-            before: self.before.clone(),
+            ended: self.ended.clone(),
         }
     }
 
@@ -161,7 +161,7 @@ impl Process {
             return;
         }
         let (run, text) = (Some(self.number), "another run follows".to_owned());
-        self.before = Some(RunResult { run, begun: true, good: true, complete: false, triggers: 5, text });
+        self.ended.push(RunResult { run, begun: true, good: true, complete: false, triggers: 5, text });
         self.number += 1;
         self.switches += 1;
         self.switched = next.asked;

@@ -490,8 +490,6 @@ impl World {
             self.revive(at);
             self.call(|controller| controller.handle_lock(at, &operator, true).is_ok());
         }
-        // Also if the controller dies before it answers.
-        self.to_switch += u64::from(command == Command::Switch);
         self.sent.push((name.to_owned(), command, operator.clone(), now));
         self.ask_as(&operator, command, name, now)
     }
@@ -502,6 +500,9 @@ impl World {
             Request { command, name: name.to_owned(), settings: RunSettings::default(), now, revision: None };
         self.log.push(format!("{} {command} {name}", self.now));
         let answer = self.call(|controller| controller.handle_request(at, operator, &request));
+        // A controller that died before it answered may have accepted it.
+        let is_new = answer.as_ref().is_none_or(|it| it.as_ref().is_ok_and(|accepted| !accepted.again));
+        self.to_switch += u64::from(command == Command::Switch && is_new);
         match answer {
             Some(Ok(accepted)) => {
                 let known = *self.operations.entry(name.to_owned()).or_insert(accepted.operation);

@@ -253,7 +253,7 @@ impl Station {
             no_switch: told.impossible.no_switch.clone(),
             switched: switches.switched,
             not_switched: switches.not_switched,
-            before: switches.before,
+            ended: switches.ended,
         }
     }
 }

@@ -3,6 +3,9 @@
 use sheaf_control::{NextRun, NotSwitched, RunResult};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// Results that are kept for a controller that calls later. Each run has its record.
+const ENDED: usize = 16;
+
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Switching(Mutex<Switches>);
@@ -15,8 +18,8 @@ pub(super) struct Switches {
     /// Number of the order that had asked for the present run; 0 for the first one.
     pub(super) switched: u64,
     pub(super) not_switched: Option<NotSwitched>,
-    /// Result of the run before, once it is closed.
-    pub(super) before: Option<RunResult>,
+    /// Results of the last runs before that are closed, in ascending order.
+    pub(super) ended: Vec<RunResult>,
 }
 
 impl Switching {
@@ -42,7 +45,11 @@ impl Switching {
 
     /// Notes the result of a run that another one has followed.
     pub(crate) fn note_closed(&self, result: RunResult) {
-        self.lock().before = Some(result);
+        let ended = &mut self.lock().ended;
+        ended.push(result);
+        if ended.len() > ENDED {
+            ended.remove(0);
+        }
     }
 
     pub(super) fn get(&self) -> Switches {

@@ -14,15 +14,30 @@ use sheaf_control::NextRun;
 use sheaf_node::Clock;
 use sheaf_wire::Nanos;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{ScopedJoinHandle, scope};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::scope;
 use std::time::Duration;
 
 /// Pause between two looks at whether the next run is due.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A run that is being closed.
-type Closing<'scope> = ScopedJoinHandle<'scope, anyhow::Result<Verdict>>;
+/// Maximum number of runs that wait to be closed, the one that is being closed included. With more, the next run is not prepared.
+const CLOSING: usize = 8;
+
+/// Runs on their way to the thread that closes one after the other.
+struct Closings<'a> {
+    sender: Sender<Conducted>,
+    waiting: &'a AtomicUsize,
+}
+
+impl Closings<'_> {
+    fn give(&self, conducted: Conducted) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        // The thread takes runs as long as this lives.
+        let _ = self.sender.send(conducted);
+    }
+}
 
 impl Runs<'_> {
     /// Makes runs until their number is reached, or no further run is wanted.
@@ -30,55 +45,71 @@ impl Runs<'_> {
     /// # Errors
     /// That a run could not begin or did not complete. No other run follows, because it would fail in the same way.
     pub(super) fn make_all(&self, config: &Config) -> anyhow::Result<Verdict> {
+        let (sender, conducted) = channel();
+        let waiting = AtomicUsize::new(0);
         scope(|threads| {
-            let mut verdict = Verdict::Good;
-            let (mut last, mut next) = (None, None);
-            let (mut before, mut closing): (Option<Following>, Option<Closing<'_>>) = (None, None);
-            for count in 1_u32.. {
-                if !self.steering.begin_run() {
-                    break;
-                }
-                let is_enough = config.run.runs.is_some_and(|runs| count >= runs);
-                let hands_over = config.run.continuous && !is_enough;
-                if let Some(controls) = self.controls {
-                    controls.succession.begin_run(hands_over);
-                }
-                let ready = match next.take() {
-                    Some(ready) => ready,
-                    None => self.begin(&self.wanted(config), last, (Clock::new(), None))?,
-                };
-                last = Some(ready.plan.config.run.number);
-                let (conducted, prepared) = self.conduct_and_prepare(config, ready, before.take());
-                // At most one run is closed beside the one that goes on.
-                verdict = verdict.max(wait(closing.take())?);
-                let (conducted, following) = conducted?;
-                (before, next) = (following, prepared.transpose()?);
-                if next.is_some() {
-                    closing = Some(threads.spawn(|| self.close_beside(conducted)));
-                    continue;
-                }
-                verdict = verdict.max(self.close(conducted)?);
-                if is_enough {
-                    break;
-                }
-            }
-            before.into_iter().for_each(Following::abandon);
-            next.into_iter().for_each(Ready::abandon);
-            Ok(verdict.max(wait(closing)?))
+            let closer = threads.spawn(|| self.close_each(conducted, &waiting));
+            // The thread ends when this has been dropped.
+            let made = self.make_each(config, &Closings { sender, waiting: &waiting });
+            let closed = closer.join().expect("it does not panic");
+            Ok(made?.max(closed?))
         })
     }
 
-    /// Closes a run that another one has followed. If that fails, the other one ends as well.
-    fn close_beside(&self, conducted: Conducted) -> anyhow::Result<Verdict> {
-        let end = conducted.end();
-        let closed = self.close(conducted);
-        if closed.is_err() {
-            self.steering.ask_to_stop();
+    fn make_each(&self, config: &Config, closings: &Closings<'_>) -> anyhow::Result<Verdict> {
+        let mut verdict = Verdict::Good;
+        let (mut last, mut next) = (None, None);
+        let mut before: Option<Following> = None;
+        for count in 1_u32.. {
+            if !self.steering.begin_run() {
+                break;
+            }
+            let is_enough = config.run.runs.is_some_and(|runs| count >= runs);
+            if let Some(controls) = self.controls {
+                controls.succession.begin_run(config.run.continuous && !is_enough);
+            }
+            let ready = match next.take() {
+                Some(ready) => ready,
+                None => self.begin(&self.wanted(config), last, (Clock::new(), None))?,
+            };
+            last = Some(ready.plan.config.run.number);
+            let (conducted, prepared) =
+                self.conduct_and_prepare(config, (ready, before.take()), closings.waiting);
+            let (conducted, following) = conducted?;
+            (before, next) = (following, prepared.transpose()?);
+            if next.is_some() {
+                closings.give(conducted);
+                continue;
+            }
+            verdict = verdict.max(self.close(conducted)?);
+            if is_enough {
+                break;
+            }
         }
-        let Some(switching) = self.switching else { return closed };
-        switching.note_closed(end.result(&closed));
-        // The result of the process is that of its last run.
-        closed.map(|_| Verdict::Good)
+        before.into_iter().for_each(Following::abandon);
+        next.into_iter().for_each(Ready::abandon);
+        Ok(verdict)
+    }
+
+    /// Closes runs that others have followed. If that fails, the run in progress ends as well.
+    fn close_each(&self, all: Receiver<Conducted>, waiting: &AtomicUsize) -> anyhow::Result<Verdict> {
+        let mut verdict = Ok(Verdict::Good);
+        for conducted in all {
+            let end = conducted.end();
+            let closed = self.close(conducted);
+            waiting.fetch_sub(1, Ordering::Relaxed);
+            if closed.is_err() {
+                self.steering.ask_to_stop();
+            }
+            let Some(switching) = self.switching else {
+                verdict = verdict.and_then(|verdict| Ok(closed?.max(verdict)));
+                continue;
+            };
+            // The result of the process is that of its last run.
+            switching.note_closed(end.result(&closed));
+            verdict = verdict.and_then(|verdict| closed.map(|_| verdict));
+        }
+        verdict
     }
 
     /// Returns the run that was asked for when this process was started.
@@ -105,14 +136,13 @@ impl Runs<'_> {
     fn conduct_and_prepare(
         &self,
         config: &Config,
-        ready: Ready,
-        before: Option<Following>,
+        (ready, before): (Ready, Option<Following>),
+        closing: &AtomicUsize,
     ) -> (anyhow::Result<(Conducted, Option<Following>)>, Option<anyhow::Result<Ready>>) {
         let (plan, clock, is_over) = (ready.plan.clone(), ready.clock, AtomicBool::new(false));
         scope(|threads| {
-            let preparing = self.controls.map(|_| {
-                threads.spawn(|| self.prepare_next(config, (&plan, clock), &is_over))
-            });
+            let prepare = || self.prepare_next(config, (&plan, clock), (&is_over, closing));
+            let preparing = self.controls.map(|_| threads.spawn(prepare));
             let conducted = self.conduct(ready, before);
             is_over.store(true, Ordering::Relaxed);
             let prepared = preparing.and_then(|thread| thread.join().expect("it does not panic"));
@@ -126,7 +156,7 @@ impl Runs<'_> {
         &self,
         config: &Config,
         (plan, clock): (&Arc<Plan>, Clock),
-        is_over: &AtomicBool,
+        (is_over, closing): (&AtomicBool, &AtomicUsize),
     ) -> Option<anyhow::Result<Ready>> {
         let succession = &self.controls?.succession;
         let prepare = |wanted: &Wanted| {
@@ -136,7 +166,9 @@ impl Runs<'_> {
             if succession.is_due.load(Ordering::Relaxed) {
                 return Some(prepare(&self.wanted(config)));
             }
-            if let Some((switching, next)) = self.switching.and_then(|it| Some((it, it.take()?))) {
+            if closing.load(Ordering::Relaxed) < CLOSING
+                && let Some((switching, next)) = self.switching.and_then(|it| Some((it, it.take()?)))
+            {
                 let asked = next.asked;
                 match prepare(&self.wanted_next(config, next)) {
                     Ok(ready) => {
@@ -150,8 +182,4 @@ impl Runs<'_> {
         }
         None
     }
-}
-
-fn wait(closing: Option<Closing<'_>>) -> anyhow::Result<Verdict> {
-    closing.map_or(Ok(Verdict::Good), |thread| thread.join().expect("it does not panic"))
 }
