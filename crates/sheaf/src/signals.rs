@@ -62,6 +62,16 @@ pub(crate) struct Steering {
     stop: Arc<AtomicBool>,
     asked: Arc<Mutex<Asked>>,
     gate: Arc<Mutex<Option<StopGate>>>,
+    succession: Arc<Succession>,
+}
+
+/// The next run, where it follows without a gap.
+#[derive(Debug, Default)]
+struct Succession {
+    /// Whether the present run hands over to the next one.
+    hands_over: AtomicBool,
+    /// Whether the next one is wanted now.
+    is_wanted: AtomicBool,
 }
 
 /// Requests received so far.
@@ -91,7 +101,10 @@ impl Steering {
         let steering = Self::default();
         let of_signals = steering.clone();
         watch(&[SIGINT, SIGTERM, SIGUSR1], move |signal| {
-            if of_signals.asked().note(signal) {
+            let Succession { hands_over, is_wanted } = &*of_signals.succession;
+            if signal == SIGUSR1 && hands_over.load(Ordering::Relaxed) {
+                is_wanted.store(true, Ordering::Relaxed);
+            } else if of_signals.asked().note(signal) {
                 of_signals.raise();
             }
         })?;
@@ -125,6 +138,17 @@ impl Steering {
     /// Returns whether no run is wanted any more.
     pub(crate) fn is_over(&self) -> bool {
         self.asked().over
+    }
+
+    /// Sets whether the run hands over to the next one: then a request for the next one does not end it by the flag.
+    pub(crate) fn set_handover(&self, hands_over: bool) {
+        self.succession.is_wanted.store(false, Ordering::Relaxed);
+        self.succession.hands_over.store(hands_over, Ordering::Relaxed);
+    }
+
+    /// Returns whether the next run is wanted now, to which the run hands over.
+    pub(crate) fn is_next_wanted(&self) -> bool {
+        self.succession.is_wanted.load(Ordering::Relaxed)
     }
 
     /// Begins a run, unless none is to follow. Requests for the run before are cleared, since it has ended.

@@ -12,6 +12,7 @@ mod runs;
 mod shaping;
 mod shifting;
 mod starting;
+mod succession;
 mod suspects;
 
 use super::*;

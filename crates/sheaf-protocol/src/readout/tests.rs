@@ -1,6 +1,7 @@
 //! Every row of the table in the module's documentation, and the super-fragments that come of it.
 
 mod exclusions;
+mod handover;
 mod merger;
 mod parts;
 mod progress;

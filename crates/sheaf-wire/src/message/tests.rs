@@ -7,7 +7,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 /// Every command.
-const COMMANDS: [Command; 6] = [
+const COMMANDS: [Command; 7] = [
     Command::Start,
     Command::Close,
     Command::Join { floor: EventId(0x0102_0304_0506_0708) },

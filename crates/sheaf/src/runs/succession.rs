@@ -65,8 +65,10 @@ impl Runs<'_> {
                 break;
             }
             let is_enough = config.run.runs.is_some_and(|runs| count >= runs);
+            let hands_over = config.run.continuous && !is_enough;
+            self.steering.set_handover(hands_over);
             if let Some(controls) = self.controls {
-                controls.succession.begin_run(config.run.continuous && !is_enough);
+                controls.succession.begin_run(hands_over);
             }
             let ready = match next.take() {
                 Some(ready) => ready,
@@ -165,6 +167,11 @@ impl Runs<'_> {
         while !is_over.load(Ordering::Relaxed) {
             if succession.is_due.load(Ordering::Relaxed) {
                 return Some(prepare(&self.wanted(config)));
+            }
+            if self.steering.is_next_wanted() {
+                let ready = prepare(&self.wanted(config));
+                succession.end_run();
+                return Some(ready);
             }
             if closing.load(Ordering::Relaxed) < CLOSING
                 && let Some((switching, next)) = self.switching.and_then(|it| Some((it, it.take()?)))

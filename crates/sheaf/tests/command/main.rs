@@ -88,6 +88,7 @@ mod step_windows;
 mod steps;
 mod strangers;
 mod streams;
+mod succession;
 mod time_base;
 mod tls;
 mod traces;

@@ -1,0 +1,198 @@
+//! Runs that follow one another without a gap: `run.continuous`, and `sheaf ctl switch`.
+
+use crate::child::{Ended, Running, ScratchDirectory, wait_until};
+use crate::output::{assert_books_match_files, directory, dump, field, number};
+use crate::serve::Controller;
+use serde_json::{Value, json};
+
+/// Triggers wait for as long as it takes: a machine without a processor for a minute has no dead time.
+const SYSTEM: &str = "[readout]\ncount = 2\n[builder]\ncount = 2\n[trigger]\nmode = \"fixed\"\nrate_hz = 300\n\
+     queue_events = 1000000\n[source.emulated]\nmean_bytes = 256\nrms_bytes = 0\n";
+
+const EVENTS: u64 = 120;
+
+fn lines(ended: &Ended) -> Vec<Value> {
+    ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Checks that these runs, which begin with event `first`, divide time and events among them: nothing is missing between two, and nothing
+/// is in both.
+fn assert_without_gap(scratch: &ScratchDirectory, runs: &[Value], mut first: u64) {
+    let mut ended_at = None;
+    for run in runs {
+        assert_books_match_files(scratch, run);
+        assert_eq!(field(run, "ledger.vetoed"), &json!({}), "{run:#}");
+        assert_eq!(field(run, "ledger.time.dead_ns"), &json!({}), "{run:#}");
+        let triggers = number(run, "ledger.triggers");
+        assert_eq!(number(run, "ledger.stored"), triggers, "{run:#}");
+        let mut events: Vec<u64> = dump(&directory(scratch, run)).iter().map(|line| line.event).collect();
+        events.sort_unstable();
+        events.dedup();
+        assert_eq!(events, (first..first + triggers).collect::<Vec<_>>(), "run {}", number(run, "run"));
+        first += triggers;
+        let started_at = number(run, "ledger.time.started_ns");
+        assert!(ended_at.is_none_or(|ended_at| ended_at == started_at), "{run:#}");
+        ended_at = Some(number(run, "ledger.time.triggers_ended_ns"));
+    }
+}
+
+fn assert_follow(settings: &str) {
+    let scratch = ScratchDirectory::new();
+    let run = format!("[run]\nruns = 4\ncontinuous = true\nevents = {EVENTS}\nduration_s = 0\n");
+    scratch.file("run.toml", &format!("{run}{SYSTEM}{settings}"));
+    let ended = scratch.sheaf("run run.toml --json").exits(0);
+    let runs = lines(&ended);
+    assert_eq!(runs.iter().map(|run| number(run, "run")).collect::<Vec<_>>(), [1, 2, 3, 4], "{}", ended.stderr);
+    assert!(runs.iter().all(|run| number(run, "ledger.triggers") == EVENTS));
+    assert_without_gap(&scratch, &runs, 0);
+    scratch.sheaf("verify --all runs").exits(0);
+}
+
+#[test]
+fn runs_follow_one_another_without_a_gap() {
+    assert_follow("");
+}
+
+#[test]
+fn runs_over_sockets_follow_one_another_without_a_gap() {
+    assert_follow("[transport]\nkind = \"tcp\"\n");
+}
+
+#[test]
+fn runs_through_shared_memory_with_output_nodes_follow_one_another_without_a_gap() {
+    assert_follow("[output]\nnodes = 2\n[transport]\nkind = \"shm\"\n");
+}
+
+#[test]
+fn runs_with_workers_follow_one_another_without_a_gap() {
+    assert_follow("[filter]\nworkers = 2\nprocesses = true\n");
+}
+
+/// `sheaf next` begins the next run without a gap as well, and Ctrl-C ends the last one.
+#[test]
+fn the_next_run_is_asked_for_by_a_signal() {
+    let scratch = ScratchDirectory::new();
+    let run = "[run]\nruns = 0\ncontinuous = true\nduration_s = 0\n";
+    scratch.file("run.toml", &format!("{run}{SYSTEM}"));
+    let running = scratch.start("run run.toml --json");
+    for run in 1..=2 {
+        wait_for_events(&scratch, run);
+        scratch.sheaf("next runs").exits(0);
+        wait_until("the next run has begun", || scratch.join(&format!("runs/run{:06}", run + 1)).exists());
+    }
+    wait_for_events(&scratch, 3);
+    let runs = end(running);
+    assert_eq!(runs.len(), 3);
+    let reasons: Vec<_> = runs.iter().map(|run| manifest(&scratch, run)["end"]["reason"].clone()).collect();
+    assert_eq!(reasons, ["switch", "switch", "signal"]);
+    assert_without_gap(&scratch, &runs, 0);
+}
+
+fn wait_for_events(scratch: &ScratchDirectory, run: u32) {
+    let run = scratch.join(&format!("runs/run{run:06}"));
+    let is_big = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|entry| {
+            let is_file = entry.path().extension().is_some_and(|extension| extension == "sheaf");
+            is_file && entry.metadata().is_ok_and(|file| file.len() > 10_000)
+        })
+    };
+    wait_until("events are written", || std::fs::read_dir(&run).is_ok_and(|mut all| all.any(is_big)));
+}
+
+fn end(running: Running) -> Vec<Value> {
+    running.signal("INT");
+    lines(&running.end().exits(0))
+}
+
+fn manifest(scratch: &ScratchDirectory, summary: &Value) -> Value {
+    let text = std::fs::read_to_string(directory(scratch, summary).join("run.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn a_system_whose_runs_cannot_follow_one_another_says_why() {
+    let scratch = ScratchDirectory::new();
+    scratch.file("run.toml", &format!("[run]\nruns = 2\ncontinuous = true\n{SYSTEM}"));
+    let why = "`run.continuous`: no run can follow another one without a gap: its nodes are processes";
+    scratch.sheaf("run run.toml --processes").exits(1).says(&[why]);
+    let announced = SYSTEM.replace("mode = \"fixed\"\nrate_hz = 300", "mode = \"seen\"");
+    scratch.file("seen.toml", &format!("[run]\nruns = 2\ncontinuous = true\n{announced}"));
+    scratch.sheaf("run seen.toml").exits(1).says(&["its triggers come from its data"]);
+    assert!(!scratch.join("runs").exists());
+}
+
+impl Controller {
+    /// A controller whose runs have all nodes in one process.
+    fn in_one_process(configuration: &str) -> Self {
+        let place = ScratchDirectory::new();
+        place.file("run.toml", configuration);
+        let mut serve = place.start("serve run.toml --page 127.0.0.1:0");
+        serve.wait_until_said("run control is at");
+        Self { place, serve: Some(serve) }
+    }
+}
+
+#[test]
+fn an_operator_switches_to_the_next_run() {
+    let logbook = "[hook.logbook]\non = \"after_stop\"\ncommand = [\"sh\", \"-c\", \"echo $SHEAF_RUN >> logbook\"]\n";
+    let mut controller = Controller::in_one_process(&format!("{SYSTEM}{logbook}"));
+    controller.ctl("switch").exits(1).says(&["there is no run", "start one"]);
+    controller.ctl("start --comment first").exits(0).says(&["run 1 is running"]);
+    for run in 2..=4 {
+        let before = controller.triggers_so_far();
+        wait_until("triggers are taken", || controller.triggers_so_far() > before + 30.0);
+        let comment = format!("switch --comment next-{run}");
+        controller.ctl(&comment).exits(0).says(&[&format!("run {run} is running")]);
+    }
+    wait_until("triggers are taken", || controller.triggers_so_far() > 30.0);
+    controller.ctl("stop").exits(0).says(&["run 4 ended: all"]);
+    let mut runs = controller.runs();
+    runs.sort_by_key(|run| run["run"].as_u64());
+    let of = |key: &str| runs.iter().map(|run| run[key].clone()).collect::<Vec<_>>();
+    assert_eq!(of("state"), ["good"; 4]);
+    let comments: Vec<_> = runs.iter().map(|run| run["comments"][0]["text"].clone()).collect();
+    assert_eq!(comments, ["first", "next-2", "next-3", "next-4"]);
+    let mut times = runs.iter().map(|run| &run["ledger"]["time"]);
+    let mut ended_at = times.next().unwrap()["triggers_ended_ns"].clone();
+    for time in times {
+        assert_eq!(time["started_ns"], ended_at);
+        ended_at = time["triggers_ended_ns"].clone();
+    }
+    assert!(runs.iter().all(|run| run["ledger"]["vetoed"] == json!({})), "{runs:#?}");
+    controller.place.sheaf("verify --all runs").exits(0);
+    assert_eq!(std::fs::read_to_string(controller.place.join("logbook")).unwrap(), "1\n2\n3\n4\n");
+    let journal = controller.ctl("journal").exits(0).stdout;
+    for run in 1..=4 {
+        assert!(journal.contains(&format!("run {run} ended: all")), "{journal}");
+    }
+    controller.running().signal("INT");
+    controller.serve.take().expect("it serves").end().exits(0);
+}
+
+#[test]
+fn a_switch_that_is_not_possible_leaves_the_run_alone() {
+    let mut controller = Controller::begin(SYSTEM);
+    controller.ctl("start").exits(0);
+    let why = "no run can follow run 1 without a gap: its nodes are processes";
+    controller.ctl("switch").exits(1).says(&[why, "stop it, and start another"]);
+    controller.ctl("stop").exits(0);
+    controller.running().signal("INT");
+    controller.serve.take().expect("it serves").end().exits(0);
+}
+
+#[test]
+fn a_next_run_that_cannot_be_prepared_leaves_the_run_alone() {
+    let ready = "[hook.ready]\non = \"before_start\"\ncommand = [\"sh\", \"-c\", \"test ! -e no-next\"]\n";
+    let mut controller = Controller::in_one_process(&format!("{SYSTEM}{ready}"));
+    controller.ctl("start").exits(0);
+    controller.place.file("no-next", "");
+    controller.ctl("switch").exits(1).says(&["run 1 goes on", "hook ready (before_start) failed"]);
+    assert_eq!(controller.status()["state"], "running");
+    assert!(!controller.place.join("runs/run000002").exists());
+    std::fs::remove_file(controller.place.join("no-next")).unwrap();
+    controller.ctl("switch").exits(0).says(&["run 2 is running"]);
+    controller.ctl("stop").exits(0).says(&["run 2 ended: all"]);
+    assert!(controller.runs().iter().all(|run| run["state"] == "good"));
+    controller.running().signal("INT");
+    controller.serve.take().expect("it serves").end().exits(0);
+}
