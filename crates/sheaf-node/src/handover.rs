@@ -5,6 +5,7 @@
 use crate::outbox::Outbox;
 use crate::parcels::Parcels;
 use crate::readout::Input;
+use crate::supervised::Supervised;
 use crate::trigger::TriggerClock;
 use crate::vigil::LINGER;
 use sheaf_wire::{EventId, Timestamp};
@@ -26,6 +27,7 @@ pub enum Handover {
 pub struct ManagerHandover {
     pub(crate) outbox: Outbox,
     pub(crate) triggers: Option<TriggerClock>,
+    pub(crate) supervised: Option<Supervised>,
     /// First event of the next run.
     pub(crate) next_event: EventId,
     /// When its triggers begin.

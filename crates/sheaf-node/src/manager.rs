@@ -114,6 +114,8 @@ pub struct ManagerNode {
     left: Option<Left>,
     /// Zero of the times of triggers that count from the start.
     zero: Timestamp,
+    /// Whether no run can follow, because there are no more triggers.
+    is_last: bool,
     pauses: Pauses,
     /// Number of changes of the exclusions that were heeded.
     exclusions_seen: u64,
@@ -149,11 +151,12 @@ impl ManagerNode {
         gauges: Arc<Gauges>,
         done: impl FnOnce(RunReport) + Send + 'static,
     ) -> Self {
-        let ManagerHandover { mut outbox, triggers, begins_at, zero, .. } = handover;
+        let ManagerHandover { mut outbox, triggers, mut supervised, begins_at, zero, .. } = handover;
         outbox.begin_run();
+        supervised.iter_mut().for_each(Supervised::begin_run);
         role.begin_at(begins_at);
         let node = Self::with(role, outbox, course, gauges, Box::new(done));
-        Self { left: Some(Left { triggers, begins_at }), zero, ..node }
+        Self { left: Some(Left { triggers, begins_at }), zero, supervised, ..node }
     }
 
     fn with(
@@ -177,6 +180,7 @@ impl ManagerNode {
             next_at: None,
             left: None,
             zero: Timestamp::ZERO,
+            is_last: false,
             pauses: Pauses::default(),
             exclusions_seen: 0,
             gauges,
@@ -396,7 +400,8 @@ impl ManagerNode {
     fn heed_succession(&mut self, now: Timestamp) {
         let Succession { hands_over, next, is_due } = &self.course.controls.succession;
         let ends = next.load(Ordering::Acquire);
-        self.role.set_handover(self.stopped_at.is_none() && hands_over.load(Ordering::Acquire));
+        let is_wanted = self.stopped_at.is_none() && !self.is_last;
+        self.role.set_handover(is_wanted && hands_over.load(Ordering::Acquire));
         if self.role.hands_over() {
             if ends && self.role.is_running() {
                 self.next_at.get_or_insert(now);
@@ -437,6 +442,18 @@ impl ManagerNode {
     fn steer_supervised(&mut self, now: Timestamp) {
         let end = self.end_of_triggers().filter(|end| *end <= now);
         let Some(supervised) = &mut self.supervised else { return };
+        // The supervisor goes on, unless it has no more triggers.
+        if self.role.hands_over() && self.role.is_running() {
+            if supervised.has_no_more(now) {
+                self.is_last = true;
+                self.role.set_handover(false);
+            } else {
+                if end.is_some() {
+                    self.role.handle_end_of_triggers(now, now);
+                }
+                return;
+            }
+        }
         if self.role.is_running() && supervised.has_ended(now, end) {
             self.role.handle_end_of_triggers(now, now);
             if self.stopped_at.is_some() {
@@ -448,7 +465,9 @@ impl ManagerNode {
     /// Takes the triggers of the supervisor, and tells it the state of the run. Returns whether there was anything.
     fn serve_supervisor(&mut self, now: Timestamp) -> bool {
         let has_started = self.started_at.is_some();
-        let Some(supervised) = &mut self.supervised else { return false };
+        // Between two runs, triggers wait where they arrive.
+        let is_between = self.left.is_some() || (self.role.hands_over() && has_started && !self.role.is_running());
+        let Some(supervised) = self.supervised.as_mut().filter(|_| !is_between) else { return false };
         let is_busy = supervised.exchange(now, has_started, &mut self.role, TRIGGERS_PER_ROUND);
         for (cause, triggers) in supervised.take_vetoes() {
             self.role.add_vetoes(cause, triggers);
@@ -549,7 +568,9 @@ impl NodeDriver for ManagerNode {
         }
         self.outbox.flush();
         if self.role.is_finished() {
-            let waits = self.supervised.as_mut().and_then(|supervised| supervised.wait_at_end(now));
+            let hands_over = self.role.hands_over();
+            let supervised = self.supervised.as_mut().filter(|_| !hands_over);
+            let waits = supervised.and_then(|supervised| supervised.wait_at_end(now));
             return waits.map_or(Progress::Finished, Progress::Idle);
         }
         if busy {
@@ -597,7 +618,7 @@ impl NodeDriver for ManagerNode {
         }
         self.report.switched = self.next_at.is_some() && self.stopped_at.is_none();
         self.report.close(&self.role, self.outbox.stats());
-        if let Some(supervised) = self.supervised.take() {
+        if let Some(supervised) = &self.supervised {
             self.report.close_link(supervised.report());
         }
         // No time passes for the books any more.
@@ -609,9 +630,10 @@ impl NodeDriver for ManagerNode {
     }
 
     fn hand_over(self: Box<Self>) -> Option<Handover> {
-        let Self { role, outbox, triggers, zero, .. } = *self;
+        let Self { role, outbox, triggers, supervised, zero, .. } = *self;
         let begins_at = role.triggers_ended_at().filter(|_| role.hands_over())?;
         let next_event = role.next_event();
-        Some(Handover::Manager(Box::new(ManagerHandover { outbox, triggers, next_event, begins_at, zero })))
+        let handover = ManagerHandover { outbox, triggers, supervised, next_event, begins_at, zero };
+        Some(Handover::Manager(Box::new(handover)))
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Supervised {
     is_announced: bool,
     refused: u64,
     vetoes: BTreeMap<DeadTimeCause, u64>,
+    /// Account at the end of the run before, if this one follows it.
+    before: LinkReport,
     now: Timestamp,
 }
 
@@ -44,8 +46,19 @@ impl Supervised {
             is_announced: false,
             refused: 0,
             vetoes: BTreeMap::new(),
+            before: LinkReport::default(),
             now: Timestamp::ZERO,
         }
+    }
+
+    /// Begins a run that follows another one. The supervisor sees one run.
+    pub(crate) fn begin_run(&mut self) {
+        self.before = self.input.report(self.now);
+    }
+
+    /// Returns whether the supervisor has ended its triggers.
+    pub(crate) fn has_no_more(&mut self, now: Timestamp) -> bool {
+        self.has_ended(now, None)
     }
 
     /// Excludes time for which this process was stopped: nothing that the supervisor sent could be received.
@@ -174,7 +187,7 @@ impl Supervised {
     }
 
     pub(crate) fn report(&self) -> LinkReport {
-        self.input.report(self.now)
+        self.input.report(self.now).since(&self.before)
     }
 }
 

@@ -77,7 +77,9 @@ pub fn exchange(
     let mut taken = 0;
     // Busy was sent since the last round, and the next trigger may be the last of the run, whose time then ends.
     role.handle_turns(link.receiver());
+    // Triggers behind the last one of a run that hands over are those of the next run: they wait.
     while taken < most
+        && (role.takes_triggers() || !role.hands_over())
         && let Some(trigger) = link.receiver().poll_trigger()
     {
         let time = match trigger.time {

@@ -109,8 +109,6 @@ fn has_processes(arguments: &RunArguments, config: &Config) -> anyhow::Result<bo
 fn no_succession(config: &Config, has_processes: bool) -> Option<String> {
     let why = if !triggers_of(config.trigger.mode).can_pause() {
         "its triggers come from its data, and its readout units would divide them at different events"
-    } else if config.trigger.mode.has_supervisor() {
-        "its triggers come from a trigger supervisor, whose account is that of one run"
     } else if config.source.is_timed() {
         "its data are cut by time, and the accounts of hits are those of one run"
     } else if config.preprocessing.path.is_some() {

@@ -219,6 +219,7 @@ impl Receiver {
         if let Some(member) = &self.supervisor {
             report.add_connection(&member.account, member.busy.clone(), now);
         }
+        report.waiting = self.waiting.len() as u64;
         report
     }
 

@@ -32,6 +32,8 @@ pub struct LinkReport {
     pub differences: Vec<String>,
     /// Account of the datagrams, if triggers come in some.
     pub datagrams: Option<DatagramCounts>,
+    /// Triggers that were received and not taken yet. None is left at the end of the last run.
+    pub waiting: u64,
 }
 
 /// Account of the datagrams of a run.
@@ -51,11 +53,62 @@ pub struct DatagramCounts {
     pub invalid: u64,
 }
 
+impl DatagramCounts {
+    fn since(&self, earlier: &Self) -> Self {
+        Self {
+            received: self.received - earlier.received,
+            lost: self.lost - earlier.lost,
+            repeated: self.repeated - earlier.repeated,
+            out_of_order: self.out_of_order - earlier.out_of_order,
+            strangers: self.strangers - earlier.strangers,
+            invalid: self.invalid - earlier.invalid,
+        }
+    }
+}
+
 impl LinkReport {
     /// Returns whether each received trigger is in exactly one bin.
     #[must_use]
     pub fn is_balanced(&self) -> bool {
         self.triggers.is_balanced()
+    }
+
+    /// Returns the account of a run that follows others over the same connections; `earlier` is the account at the end of the run before.
+    /// Triggers that waited then are of this run. The account of a supervisor is that of all runs, and comes in the last one.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut since = self.clone();
+        since.connections -= earlier.connections;
+        let (sum, before) = (&mut since.triggers, &earlier.triggers);
+        sum.received -= before.received - earlier.waiting;
+        sum.received -= since.waiting;
+        sum.accepted -= before.accepted;
+        sum.lost -= before.lost;
+        sum.repeated -= before.repeated;
+        sum.out_of_order -= before.out_of_order;
+        sum.outside -= before.outside;
+        for (reason, time) in &mut sum.busy {
+            let before = before.busy.get(reason).copied().unwrap_or_default();
+            time.intervals -= before.intervals;
+            time.time = Nanos(time.time.0.saturating_sub(before.time.0));
+            time.vetoed -= before.vetoed;
+        }
+        since.skipped -= earlier.skipped;
+        if since.skipped == 0 {
+            since.skipped_ids = None;
+        }
+        since.undelivered -= earlier.undelivered;
+        since.steps_back -= earlier.steps_back;
+        since.late -= earlier.late;
+        since.accounts -= earlier.accounts;
+        for (refusal, count) in &mut since.refused {
+            *count -= earlier.refused.get(refusal).copied().unwrap_or(0);
+        }
+        since.differences.retain(|difference| !earlier.differences.contains(difference));
+        if let (Some(datagrams), Some(before)) = (&mut since.datagrams, &earlier.datagrams) {
+            *datagrams = datagrams.since(before);
+        }
+        since
     }
 
     /// Adds a connection.

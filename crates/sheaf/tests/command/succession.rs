@@ -1,8 +1,10 @@
 //! Runs that follow one another without a gap: `run.continuous`, and `sheaf ctl switch`.
 
 use crate::child::{Ended, Running, ScratchDirectory, wait_until};
+use crate::feed::{connect, crc32, payload, send};
 use crate::output::{assert_books_match_files, directory, dump, field, number};
 use crate::serve::Controller;
+use crate::triggers;
 use serde_json::{Value, json};
 
 /// Triggers wait for as long as it takes: a machine without a processor for a minute has no dead time.
@@ -66,6 +68,87 @@ fn runs_through_shared_memory_with_output_nodes_follow_one_another_without_a_gap
 #[test]
 fn runs_with_workers_follow_one_another_without_a_gap() {
     assert_follow("[filter]\nworkers = 2\nprocesses = true\n");
+}
+
+/// The supervisor sees one run. Each of its triggers is an event of exactly one of the runs, and its account agrees with all of them.
+#[test]
+fn a_trigger_supervisor_goes_on_from_run_to_run() {
+    for protocol in ["tcp", "udp"] {
+        let scratch = ScratchDirectory::new();
+        let run = format!("[run]\nruns = 4\ncontinuous = true\nevents = {EVENTS}\nduration_s = 0\n");
+        let (running, port) = triggers::start(&scratch, &format!("protocol = \"{protocol}\""), &run, "");
+        let supervisor = triggers::supervise(&scratch, port, &supervising(protocol));
+        let account = supervisor.end().exits(0).json();
+        assert_eq!(field(&account, "agrees"), true, "{account:#}");
+        let runs = lines(&running.end().exits(0));
+        assert_eq!(runs.len(), 4);
+        assert_triggers(&runs, &account);
+    }
+}
+
+fn supervising(protocol: &str) -> String {
+    let udp = if protocol == "udp" { " --udp" } else { "" };
+    format!("--rate 1000 --triggers {}{udp}", 4 * EVENTS)
+}
+
+/// Checks that these runs have taken the triggers of a supervisor, without a gap.
+fn assert_triggers(runs: &[Value], account: &Value) {
+    let sum = |key: &str| runs.iter().map(|run| number(run, key)).sum::<u64>();
+    assert_eq!(sum("trigger_link.received"), number(account, "sent"));
+    assert_eq!(sum("ledger.triggers"), number(account, "sent"));
+    assert_eq!(sum("ledger.stored"), number(account, "sent"));
+    let mut ended_at = None;
+    for run in runs {
+        assert_eq!(field(run, "ledger.balanced"), true, "{run:#}");
+        assert_eq!(number(run, "trigger_link.received"), number(run, "trigger_link.accepted"), "{run:#}");
+        let started_at = number(run, "ledger.time.started_ns");
+        assert!(ended_at.is_none_or(|ended_at| ended_at == started_at), "{run:#}");
+        ended_at = Some(number(run, "ledger.time.triggers_ended_ns"));
+    }
+}
+
+/// As in an experiment: programs read the front ends, a supervisor gives the triggers, and both see one run. Each fragment is in exactly one
+/// of the runs, byte for byte.
+#[test]
+fn programs_feed_one_run_after_the_other() {
+    const ALL: u64 = 4 * EVENTS;
+    let scratch = ScratchDirectory::new();
+    let run = format!("[run]\nruns = 4\ncontinuous = true\nevents = {EVENTS}\nduration_s = 0\n");
+    let supervisor = format!("\"{}\", \"emulate-trigger\", \"--rate\", \"1000\", \"--triggers\", \"{ALL}\"", env!("CARGO_BIN_EXE_sheaf"));
+    let trigger = format!("[trigger]\nmode = \"command\"\n[trigger.command]\ncommand = [{supervisor}]\n");
+    let units = "[source]\nkind = \"feed\"\ncount = 4\n[readout]\ncount = 2\n[builder]\ncount = 2\n";
+    scratch.file("run.toml", &format!("{run}{trigger}{units}"));
+    let running = scratch.start("run run.toml --json");
+    std::thread::scope(|scope| {
+        for readout in 0..2_u32 {
+            let scratch = &scratch;
+            scope.spawn(move || {
+                let sources = [2 * readout, 2 * readout + 1];
+                let mut program = connect(scratch, readout, &sources);
+                assert!(program.wait_for_start(None).expect("connected"));
+                for event in 0..ALL {
+                    for (index, source) in sources.into_iter().enumerate() {
+                        send(&mut program, index, source as usize, event);
+                    }
+                }
+                (0..2).for_each(|index| program.end(index).expect("connected"));
+                assert!(program.drain().expect("connected"), "everything is accepted");
+            });
+        }
+    });
+    let runs = lines(&running.end().exits(0));
+    assert_eq!(runs.len(), 4);
+    for (run, first) in runs.iter().zip((0..).step_by(usize::try_from(EVENTS).unwrap())) {
+        assert_eq!(number(run, "ledger.stored"), EVENTS, "{run:#}");
+        assert_eq!(field(run, "ledger.balanced"), true);
+        assert_eq!(number(run, "ledger.fragments.received"), 4 * EVENTS, "{run:#}");
+        let lines = dump(&directory(&scratch, run));
+        assert_eq!(lines.len() as u64, 4 * EVENTS);
+        for line in lines {
+            assert!((first..first + EVENTS).contains(&line.event));
+            assert_eq!(line.crc32, crc32(&payload(line.source as usize, line.event)));
+        }
+    }
 }
 
 /// `sheaf next` begins the next run without a gap as well, and Ctrl-C ends the last one.
