@@ -2,6 +2,7 @@
 
 use crate::consumers::{self, BuilderDoor, ClosingDoors};
 use crate::describe;
+use crate::early_farms::EarlyFarms;
 use crate::leaving::Leaving;
 use crate::network::Connection;
 use crate::plan::Plan;
@@ -58,6 +59,8 @@ pub(crate) struct DriverMaker {
     pub(crate) manager_patience: Patience,
     /// What the run before has handed over, if this one follows it.
     pub(crate) handovers: Handovers,
+    /// Farms that were made before the run.
+    pub(crate) early_farms: Arc<EarlyFarms>,
 }
 
 /// What the nodes of a run hand over to the next one.
@@ -189,9 +192,15 @@ impl DriverMaker {
             judgement.sink = door.beside(judgement.sink);
         }
         judgement.sink = plan.prescaled(judgement.sink)?;
-        let farm = plan.farm(&me, directory)?;
         let waker = beginning.waker();
-        let farm = farm.map(|setup| Farm::new(setup, me.node, waker, now)).transpose()?;
+        self.early_farms.note_waker(me.node, &waker);
+        let farm = match self.early_farms.take(me.node) {
+            Some(farm) => Some(farm),
+            None => plan
+                .farm(&me, directory)?
+                .map(|setup| Farm::new(setup, me.node, waker, now))
+                .transpose()?,
+        };
         let patience = self.manager_patience;
         let driver = match beginning {
             Beginning::Handover(Handover::Builder(handover)) => {

@@ -248,6 +248,7 @@ fn maker(plan: &Arc<Plan>, stop: Arc<AtomicBool>, arguments: &NodeArguments) -> 
             false => plan.manager_patience(),
         },
         handovers: Arc::default(),
+        early_farms: Arc::default(),
     }
 }
 

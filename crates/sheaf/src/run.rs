@@ -1,5 +1,6 @@
 //! A whole system in this process.
 
+use crate::early_farms::EarlyFarms;
 use crate::drivers::{DriverMaker, Reports};
 use crate::network::{Connection, Listeners};
 use crate::page::{Page, View};
@@ -33,14 +34,21 @@ pub(crate) struct Outcome {
     pub(crate) errors: Vec<String>,
 }
 
-/// Runs every node of the plan in this process. `before` is what an earlier run has left, if this one follows it without a gap. Returns what
-/// this run leaves, if another one is to follow.
+/// What a run begins with.
+pub(crate) struct Onset {
+    pub(crate) clock: Clock,
+    /// What an earlier run has left, if this one follows it without a gap.
+    pub(crate) before: Option<Following>,
+    pub(crate) early_farms: Arc<EarlyFarms>,
+}
+
+/// Runs every node of the plan in this process. Returns what the run leaves, if another one is to follow.
 pub(crate) fn in_process(
     plan: &Arc<Plan>,
     directory: Option<PathBuf>,
     stop: Arc<AtomicBool>,
     View { console, page, controls, traces }: View<'_>,
-    (clock, before): (Clock, Option<Following>),
+    Onset { clock, before, early_farms }: Onset,
 ) -> anyhow::Result<(Outcome, Option<Following>)> {
     let output = directory.clone();
     let tracing = tracing::tracing(&plan.config);
@@ -64,6 +72,7 @@ pub(crate) fn in_process(
         // They end with the event manager, which is in the same process.
         manager_patience: Patience::UNLIMITED,
         handovers: Arc::new(Mutex::new(handovers)),
+        early_farms,
     };
     let threads = links.threads(&maker)?;
     let collect = |tracing: &Tracing| {

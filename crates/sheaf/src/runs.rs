@@ -13,6 +13,7 @@ use crate::arguments::RunArguments;
 use crate::code::{self, Code};
 use crate::console::{self, Console, LOG_NAME};
 use crate::controlled::{Controlled, Switching};
+use crate::early_farms::EarlyFarms;
 use crate::excluding::Excludables;
 use crate::gate::remote_page_of_runs;
 use crate::hooks::{HookedRun, Hooks, RunHooks};
@@ -92,7 +93,9 @@ fn make_all(
     }
     let switching = controlled.map(Controlled::switching);
     let limits = switching.map_or_else(Limits::default, |_| Limits::of_file(arguments.config.as_deref()));
-    let runs = Runs { arguments, console, steering, several, page, controls, values: &values, switching, limits };
+    let (values, early_farms) = (&values, Arc::default());
+    let runs =
+        Runs { arguments, console, steering, several, page, controls, values, switching, limits, early_farms };
     let verdict = runs.make_all(&config)?;
     if let Some(page) = page.filter(|_| controlled.is_none() && !unseen) {
         page.linger(config.monitor.linger.to_std(), steering.stop());
@@ -241,6 +244,7 @@ struct Runs<'a> {
     switching: Option<&'a Switching>,
     /// Conditions that end a run which follows another one.
     limits: Limits,
+    early_farms: Arc<EarlyFarms>,
 }
 
 /// What somebody has asked for: one run.

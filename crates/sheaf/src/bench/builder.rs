@@ -9,7 +9,7 @@ use super::{bounds, configured};
 use crate::page::View;
 use crate::plan::Plan;
 use crate::processes::{self, Places};
-use crate::run::in_process;
+use crate::run::{Onset, in_process};
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::summary::{Summary, cpu_seconds};
 use anyhow::{Context, bail};
@@ -272,7 +272,7 @@ pub(super) fn run_once(
         };
         processes::run(&plan, places, scan.stop, view)?
     } else {
-        in_process(&plan, None, scan.stop.clone(), view, (clock, None))?.0
+        in_process(&plan, None, scan.stop.clone(), view, Onset { clock, before: None, early_farms: Arc::default() })?.0
     };
     let summary = outcome.summary;
     if summary.interrupted {

@@ -7,7 +7,7 @@ use crate::page::View;
 use crate::plan::Plan;
 use crate::processes::Places;
 use crate::remote::Hosts;
-use crate::run::{Following, Outcome, in_process};
+use crate::run::{Following, Onset, Outcome, in_process};
 use crate::run_directory::{OtherParts, RunDirectory, Scratch};
 use crate::summary::{EarlyEnd, headline};
 use crate::Verdict;
@@ -147,7 +147,8 @@ impl Runs<'_> {
             };
             (processes::run(&plan, places, stop, view)?, None)
         } else {
-            in_process(&plan, path, stop.clone(), view, (clock, before))?
+            let onset = Onset { clock, before, early_farms: self.early_farms.clone() };
+            in_process(&plan, path, stop.clone(), view, onset)?
         };
         drop(before_stop);
         let histograms = histograms::finish(receiver);

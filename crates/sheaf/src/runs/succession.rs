@@ -90,6 +90,7 @@ impl Runs<'_> {
         }
         before.into_iter().for_each(Following::abandon);
         next.into_iter().for_each(Ready::abandon);
+        self.early_farms.end();
         Ok(verdict)
     }
 
@@ -162,7 +163,18 @@ impl Runs<'_> {
     ) -> Option<anyhow::Result<Ready>> {
         let succession = &self.controls?.succession;
         let prepare = |wanted: &Wanted| {
-            self.begin(wanted, Some(plan.config.run.number), (clock, plan.key.as_ref()))
+            let ready = self.begin(wanted, Some(plan.config.run.number), (clock, plan.key.as_ref()))?;
+            let directory = ready.directory.as_ref().map(|directory| directory.path.clone());
+            // Where the present run has ended for the next one, the next one is wanted in any case.
+            let is_due = succession.is_due.load(Ordering::Relaxed);
+            let is_over = || self.steering.is_over() || (!is_due && is_over.load(Ordering::Relaxed));
+            match self.early_farms.make(&ready.plan, directory.as_deref(), (clock, &is_over)) {
+                Ok(()) => Ok(ready),
+                Err(error) => {
+                    ready.abandon();
+                    Err(error)
+                }
+            }
         };
         while !is_over.load(Ordering::Relaxed) {
             if succession.is_due.load(Ordering::Relaxed) {
