@@ -404,16 +404,25 @@ impl Inputs {
         self.inputs.iter().any(|input| input.is_held_back_before(event))
     }
 
-    /// Returns the status to report, with `events` events held and this room. Resets the record of refused fragments, which
-    /// is per report.
-    pub(super) fn take_status(&mut self, events: usize, room: Room, state: DriverState) -> ReadoutStatus {
+    /// Returns the status to report, with `events` events held and this room, where some excluded sources are returning. Resets the
+    /// record of refused fragments, which is per report.
+    pub(super) fn take_status(
+        &mut self,
+        events: usize,
+        room: Room,
+        state: DriverState,
+        is_returning: impl Fn(usize) -> bool,
+    ) -> ReadoutStatus {
         let count = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-        let makes_events = |input: &&Input| input.makes_events;
-        // Nobody waits for the end of a source that is excluded.
-        let ends = |input: &&Input| input.ended || input.excluded;
+        let makes_events = |(_, input): &(usize, &Input)| input.makes_events;
+        // Nobody waits for the end of a source that is excluded. One that is to return will make events: without it a run could end
+        // before the first of them.
+        let ends = |(index, input): &(usize, &Input)| input.ended || input.excluded && !is_returning(*index);
+        let makers = || self.inputs.iter().enumerate().filter(makes_events);
+        let (sources, sources_ended) = (count(makers().count()), count(makers().filter(ends).count()));
         ReadoutStatus {
-            sources: count(self.inputs.iter().filter(makes_events).count()),
-            sources_ended: count(self.inputs.iter().filter(makes_events).filter(ends).count()),
+            sources,
+            sources_ended,
             buffered_events: count(events),
             buffered: self.held(),
             busy: std::mem::take(&mut self.refused),
