@@ -399,6 +399,12 @@ impl Inputs {
         (sends && is_behind) || input.is_held_back_before(event)
     }
 
+    /// Returns whether the next fragment of a source has no room and belongs to a later event than this one.
+    pub(super) fn is_held_back_after(&self, index: usize, event: EventId) -> bool {
+        let input = &self.inputs[index];
+        !input.ended && input.is_held_back_after(event)
+    }
+
     /// Returns whether the next fragment of some source has no room and belongs to this event or an earlier one.
     pub(super) fn some_held_back_before(&self, event: EventId) -> bool {
         self.inputs.iter().any(|input| input.is_held_back_before(event))
