@@ -245,21 +245,17 @@ impl Inputs {
         ByteCount(self.inputs.iter().map(|input| input.held.0).sum())
     }
 
-    /// Returns the room of a source, where `released` is the highest event that was released. Unlimited if no event waits for the
-    /// source.
+    /// Returns the room of a source, where `released` is the highest event that was released. Unlimited if no event can wait for the
+    /// source. A source that is excluded may return with any event, so the number of its fragments is limited as before.
     pub(super) fn room_of(&self, index: usize, released: Option<EventId>) -> Room {
         let input = &self.inputs[index];
-        match input.optional || input.ended || input.on_request || input.excluded {
-            true => Room::UNLIMITED,
-            false => {
-                let next = input
-                    .reached
-                    .highest()
-                    .max(released)
-                    .map_or(self.first, |event| EventId(event.0.saturating_add(1)));
-                input.room(self.share, self.share_events, next)
-            }
+        if input.optional || input.ended || input.on_request {
+            return Room::UNLIMITED;
         }
+        let after = |event: EventId| EventId(event.0.saturating_add(1));
+        let next = input.reached.highest().max(released).map_or(self.first, after);
+        let share = if input.excluded { u64::MAX } else { self.share };
+        input.room(share, self.share_events, next)
     }
 
     /// Returns the room of all sources.

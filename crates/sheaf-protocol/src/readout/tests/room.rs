@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use sheaf_wire::message::ReadoutStatus;
+use sheaf_wire::message::{Exclusion, ReadoutStatus};
 
 /// Acknowledges all messages, and returns the status that the unit sends then, if it sends one.
 fn next_status(unit: &mut ReadoutUnit<Size>, now: Timestamp) -> Option<ReadoutStatus> {
@@ -98,6 +98,27 @@ fn optional_and_ended_sources_and_those_that_miss_released_events_do_not_limit_t
     assert_eq!(room(next_status(&mut unit, Timestamp(0))), Some((199, 100)));
     unit.handle_source_end(Timestamp(0), SourceId(0));
     assert_eq!(room(next_status(&mut unit, Timestamp(0))), Some((u64::MAX, u32::MAX)));
+}
+
+#[test]
+fn a_source_that_returns_from_an_exclusion_has_the_room_that_was_stated() {
+    let mut unit = unit(|config| {
+        config.room_from = Some(EventId(0));
+        config.sources[0].optional = true;
+    });
+    let order = |unit: &mut ReadoutUnit<Size>, excluded| {
+        from_manager(unit, Body::Exclude(Exclusion { source: SourceId(1), excluded, event: EventId(0) }));
+    };
+    order(&mut unit, true);
+    assert_eq!(room(sent_status(&mut unit, Timestamp(0))), Some((99, 100)), "as if it delivered all");
+    // Its events end without it.
+    release(&mut unit, 0, 50, Outcome::Stored, None);
+    assert_eq!(room(next_status(&mut unit, Timestamp(0))), Some((149, 100)));
+    order(&mut unit, false);
+    for event in 50..150 {
+        give(&mut unit, event, 1, 1);
+    }
+    assert_eq!(room(next_status(&mut unit, Timestamp(0))), Some((149, 100)));
 }
 
 #[test]
