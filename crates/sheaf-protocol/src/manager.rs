@@ -417,6 +417,7 @@ impl<P: Clone> EventManager<P> {
     // Phases of the run.
 
     fn advance(&mut self, now: Timestamp) {
+        self.peers.excuse_after_stall(now);
         match self.phase.get() {
             Phase::Waiting { until } => {
                 let absent = self.awaited_absent();

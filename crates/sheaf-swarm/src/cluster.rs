@@ -424,14 +424,13 @@ impl Cluster {
         is_up
     }
 
-    /// Reports a stall to the event manager, as its driver does, before the messages that arrived in the meantime.
+    /// Takes note of the end of a stall, and reports it to the event manager, as its driver does, before the messages that arrived in the
+    /// meantime.
     fn note_end_of_stall(&mut self, happening: &Happening) {
-        if self.concerns(happening) != Some(NodeId::MANAGER) {
-            return;
-        }
-        let host = self.host_mut(NodeId::MANAGER);
-        if let Some(since) = host.stalled_since.take() {
-            let stall = host.stalled_until.since(since);
+        if let Some(node) = self.concerns(happening)
+            && let Some(stall) = self.host_mut(node).note_end_of_stall()
+            && node == NodeId::MANAGER
+        {
             self.manager.machine.handle_stall(stall);
         }
     }

@@ -403,7 +403,8 @@ impl<P> SuperFragments<P> {
 pub struct ReadoutStatus {
     /// Number of sources that it reads.
     pub sources: u32,
-    /// Number of these that have ended. When all have, and all ids are announced, this unit announces no more events.
+    /// Number of these that have ended, or are excluded and not to be included again. When all have, and all ids are announced, this unit
+    /// announces no more events.
     pub sources_ended: u32,
     /// Events that it holds fragments of.
     pub buffered_events: u32,

@@ -149,17 +149,27 @@ impl<P: Clone> Peers<P> {
 
     /// Returns whether the check for lost peers is due, and schedules the next one.
     pub(super) fn is_check_due(&mut self, now: Timestamp) -> bool {
+        self.excuse_after_stall(now);
         if self.check_at > now {
             return false;
         }
-        let between = Nanos(self.patience.absence.0 / 4);
-        if now.since(self.check_at) >= between {
+        self.check_at = now + self.between_checks();
+        true
+    }
+
+    /// Restarts the timeouts of all peers if the check for lost peers is overdue, and makes it due now. Must be called before anything
+    /// depends on whether a peer is lost, since a message may be handled before the timeouts that are due.
+    pub(super) fn excuse_after_stall(&mut self, now: Timestamp) {
+        if now.since(self.check_at) >= self.between_checks() {
             // This node was stalled itself, by its disk or because its process was stopped. The same may have happened to
             // its peers, which have had no time to send a message since.
             self.excuse(now);
+            self.check_at = now;
         }
-        self.check_at = now + between;
-        true
+    }
+
+    fn between_checks(&self) -> Nanos {
+        Nanos(self.patience.absence.0 / 4)
     }
 
     /// Sends heartbeats if they are due.

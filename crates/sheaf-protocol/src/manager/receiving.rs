@@ -1,6 +1,6 @@
 //! Messages of nodes, in the order in which their channels deliver them.
 
-use super::{EventManager, ManagerEvent, Triggers};
+use super::{EventManager, ManagerEvent, Phase, Triggers};
 use crate::ledger::{Counter, NodeBooks};
 use sheaf_wire::message::{Announcement, Body, Request, Work};
 use sheaf_wire::{NodeId, Role, Timestamp};
@@ -43,10 +43,21 @@ impl<P: Clone> EventManager<P> {
     }
 
     fn handle_announcements(&mut self, now: Timestamp, announcements: &[Announcement]) {
-        if self.config.triggers != Triggers::Announced || !self.phase.is_running() {
+        if self.config.triggers != Triggers::Announced {
             return;
         }
-        self.flow.accept_announced(now, announcements);
+        match self.phase.get() {
+            Phase::Running => self.flow.accept_announced(now, announcements),
+            Phase::Draining { .. } if self.flow.in_flight() > 0 => {
+                // Sources deliver these events before one in flight. Without an end they would fill the readout units, and the fragments
+                // of the event in flight would find no room.
+                let ceiling = self.flow.ceiling();
+                let mut before = announcements.to_vec();
+                before.retain(|announcement| announcement.event < ceiling);
+                self.flow.accept_announced(now, &before);
+            }
+            _ => {}
+        }
     }
 
     fn handle_request(&mut self, now: Timestamp, builder: u16, request: &Request) {

@@ -162,7 +162,9 @@ impl Shifts {
             .flat_map(|(id, source)| source.now.tracks.keys().map(|quantity| (*id, *quantity)))
             .collect();
         for (source, quantity) in all {
-            self.look(source, quantity, true);
+            // Nothing near the end was looked at before, and a source may have had several shifts there. Each one that is found takes
+            // reports out, so this ends.
+            while self.look(source, quantity, true) {}
         }
     }
 
@@ -253,14 +255,16 @@ impl Shifts {
         }
     }
 
-    /// Looks for a shift of a source in the reports of a quantity.
-    fn look(&mut self, id: SourceId, quantity: u16, is_final: bool) {
+    /// Looks for a shift of a source in the reports of a quantity. Returns whether there is one.
+    fn look(&mut self, id: SourceId, quantity: u16, is_final: bool) -> bool {
         self.explain(id, quantity);
         let Self { config, values, sources, found, .. } = self;
         let values = &values[usize::from(quantity)];
-        let Some(source) = sources.get_mut(&id) else { return };
-        let Some(track) = source.now.tracks.get(&quantity).filter(|_| !source.is_ordered) else { return };
-        let Some((explained_from, shift)) = track.find(values, config, is_final) else { return };
+        let Some(source) = sources.get_mut(&id) else { return false };
+        let Some(track) = source.now.tracks.get(&quantity).filter(|_| !source.is_ordered) else {
+            return false;
+        };
+        let Some((explained_from, shift)) = track.find(values, config, is_final) else { return false };
         if source.now.current.as_ref().is_none_or(|current| current.shift != shift) {
             let place = (found.len() < MOST_SHIFTS).then_some(found.len());
             if place.is_some() {
@@ -275,6 +279,7 @@ impl Shifts {
             }
         }
         source.now.explain(quantity, values, config.reach(), found);
+        true
     }
 }
 

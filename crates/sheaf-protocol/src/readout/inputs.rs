@@ -245,21 +245,17 @@ impl Inputs {
         ByteCount(self.inputs.iter().map(|input| input.held.0).sum())
     }
 
-    /// Returns the room of a source, where `released` is the highest event that was released. Unlimited if no event waits for the
-    /// source.
+    /// Returns the room of a source, where `released` is the highest event that was released. Unlimited if no event can wait for the
+    /// source. A source that is excluded may return with any event, so the number of its fragments is limited as before.
     pub(super) fn room_of(&self, index: usize, released: Option<EventId>) -> Room {
         let input = &self.inputs[index];
-        match input.optional || input.ended || input.on_request || input.excluded {
-            true => Room::UNLIMITED,
-            false => {
-                let next = input
-                    .reached
-                    .highest()
-                    .max(released)
-                    .map_or(self.first, |event| EventId(event.0.saturating_add(1)));
-                input.room(self.share, self.share_events, next)
-            }
+        if input.optional || input.ended || input.on_request {
+            return Room::UNLIMITED;
         }
+        let after = |event: EventId| EventId(event.0.saturating_add(1));
+        let next = input.reached.highest().max(released).map_or(self.first, after);
+        let share = if input.excluded { u64::MAX } else { self.share };
+        input.room(share, self.share_events, next)
     }
 
     /// Returns the room of all sources.
@@ -399,21 +395,36 @@ impl Inputs {
         (sends && is_behind) || input.is_held_back_before(event)
     }
 
+    /// Returns whether the next fragment of a source has no room and belongs to a later event than this one.
+    pub(super) fn is_held_back_after(&self, index: usize, event: EventId) -> bool {
+        let input = &self.inputs[index];
+        !input.ended && input.is_held_back_after(event)
+    }
+
     /// Returns whether the next fragment of some source has no room and belongs to this event or an earlier one.
     pub(super) fn some_held_back_before(&self, event: EventId) -> bool {
         self.inputs.iter().any(|input| input.is_held_back_before(event))
     }
 
-    /// Returns the status to report, with `events` events held and this room. Resets the record of refused fragments, which
-    /// is per report.
-    pub(super) fn take_status(&mut self, events: usize, room: Room, state: DriverState) -> ReadoutStatus {
+    /// Returns the status to report, with `events` events held and this room, where some excluded sources are returning. Resets the
+    /// record of refused fragments, which is per report.
+    pub(super) fn take_status(
+        &mut self,
+        events: usize,
+        room: Room,
+        state: DriverState,
+        is_returning: impl Fn(usize) -> bool,
+    ) -> ReadoutStatus {
         let count = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-        let makes_events = |input: &&Input| input.makes_events;
-        // Nobody waits for the end of a source that is excluded.
-        let ends = |input: &&Input| input.ended || input.excluded;
+        let makes_events = |(_, input): &(usize, &Input)| input.makes_events;
+        // Nobody waits for the end of a source that is excluded. One that is to return will make events: without it a run could end
+        // before the first of them.
+        let ends = |(index, input): &(usize, &Input)| input.ended || input.excluded && !is_returning(*index);
+        let makers = || self.inputs.iter().enumerate().filter(makes_events);
+        let (sources, sources_ended) = (count(makers().count()), count(makers().filter(ends).count()));
         ReadoutStatus {
-            sources: count(self.inputs.iter().filter(makes_events).count()),
-            sources_ended: count(self.inputs.iter().filter(makes_events).filter(ends).count()),
+            sources,
+            sources_ended,
             buffered_events: count(events),
             buffered: self.held(),
             busy: std::mem::take(&mut self.refused),

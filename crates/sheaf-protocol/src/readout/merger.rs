@@ -133,7 +133,8 @@ impl<P: Payload> Merger<P> {
     pub(super) fn take_status(&mut self, state: DriverState) -> ReadoutStatus {
         let room = self.room();
         self.rooms.state(room);
-        self.inputs.take_status(self.slots.len(), room, state)
+        let Self { inputs, slots, .. } = self;
+        inputs.take_status(slots.len(), room, state, |index| slots.exclusions().returning(index).is_some())
     }
 
     /// Returns whether the event manager must know the room earlier than by the next regular status.

@@ -8,6 +8,7 @@ use super::slots::{EventSlots, SlotKey};
 use crate::event_range::EventIdRange;
 use crate::event_set::EventSet;
 use crate::machine::EventDeadlines;
+use crate::numbering::MOST_IN_FLIGHT;
 use sheaf_wire::{EventId, Nanos, Payload, Timestamp};
 use std::collections::VecDeque;
 
@@ -116,6 +117,27 @@ impl Orphans {
     /// Begins the time limit of all events without a request.
     pub(super) fn pass_over_all<P: Payload>(&mut self, own: Timestamp, slots: &EventSlots<P>) {
         self.pass_over(own, self.next_age, EventIdRange::default(), slots);
+    }
+
+    /// Begins the time limit of events without a request that are too far above an event which is still awaited to be in flight with it.
+    pub(super) fn pass_over_far<P: Payload>(
+        &mut self,
+        own: Timestamp,
+        awaited: EventId,
+        slots: &EventSlots<P>,
+    ) {
+        let Some(timeout) = self.timeout else {
+            return;
+        };
+        let Self { unasked, deadlines, .. } = self;
+        unasked.retain(|events| {
+            let is_far =
+                events.first().is_some_and(|first| first.0.saturating_sub(awaited.0) > MOST_IN_FLIGHT);
+            if is_far {
+                deadlines.push(own + timeout, *events, (), |events, ()| slots.count_no_orphans(events));
+            }
+            !is_far
+        });
     }
 
     /// Returns the next event whose time limit has expired, and marks it as expired.

@@ -219,7 +219,7 @@ fn nobody_waits_without_limit_for_what_was_dropped_as_unknown() {
     ask(&mut unit, 0, 2, 1, 1);
     unit.handle_timeout(LATER);
     assert_eq!(ledger(&unit).dropped, BTreeMap::from([(DropReason::UnknownEvent, 1)]));
-    ask(&mut unit, 0, 1, 1, 1);
+    ask_at(&mut unit, LATER, 1);
     unit.handle_timeout(Timestamp(10 * LATER.0));
     let answer = &answers(&mut unit, Timestamp(10 * LATER.0))[0].1;
     assert_eq!((answer.entries[0].event, answer.missing.len()), (EventId(1), 2));

@@ -112,24 +112,32 @@ impl LifeRecord {
         self.signs.get(&(observer, peer)).copied().unwrap_or_default().session
     }
 
-    /// Simulates the event manager's check for lost peers, if it is due. Time in which it was stalled itself does not count as silence.
-    pub(crate) fn see_look(&mut self, now: Timestamp, options: &Options) -> bool {
+    /// Simulates that the event manager does anything. Time in which it was stalled itself does not count as silence: its check for lost
+    /// peers is overdue then.
+    pub(crate) fn see_turn(&mut self, now: Timestamp, options: &Options) {
         let between = between_looks(options);
-        let look_at = self.look_at.unwrap_or(Timestamp::ZERO + between);
-        if look_at > now {
-            return false;
+        let look_at = self.look_at.get_or_insert(Timestamp::ZERO + between);
+        if now.since(*look_at) < between {
+            return;
         }
-        if now.since(look_at) >= between {
-            let of_manager = self.signs.range_mut((NodeId::MANAGER, NodeId::MANAGER)..);
-            for (_, signs) in of_manager.take_while(|((observer, _), _)| *observer == NodeId::MANAGER) {
-                signs.last = signs.last.map(|last| last.max(now));
-                if let Link::DownSince(since) = &mut signs.link {
-                    *since = now.max(*since);
-                }
+        *look_at = now;
+        let of_manager = self.signs.range_mut((NodeId::MANAGER, NodeId::MANAGER)..);
+        for (_, signs) in of_manager.take_while(|((observer, _), _)| *observer == NodeId::MANAGER) {
+            signs.last = signs.last.map(|last| last.max(now));
+            if let Link::DownSince(since) = &mut signs.link {
+                *since = now.max(*since);
             }
         }
-        self.look_at = Some(now + between);
-        true
+    }
+
+    /// Simulates the event manager's check for lost peers, if it is due.
+    pub(crate) fn see_look(&mut self, now: Timestamp, options: &Options) -> bool {
+        self.see_turn(now, options);
+        let is_due = self.look_at.is_some_and(|look_at| look_at <= now);
+        if is_due {
+            self.look_at = Some(now + between_looks(options));
+        }
+        is_due
     }
 
     /// Returns the sessions of builders that the event manager has met, that are lost, and that it has not given up.
@@ -247,8 +255,11 @@ mod tests {
         lives.see_word(at(1), &options, (NodeId::MANAGER, BUILDER), SessionId(1));
         lives.see_look(at(13), &options);
         assert!(is_right(&lives, 51));
-        lives.see_look(at(150), &options);
+        // It handles a message before the check that is due.
+        lives.see_turn(at(150), &options);
         assert!(!is_right(&lives, 199) && is_right(&lives, 200));
+        lives.see_look(at(151), &options);
+        assert!(is_right(&lives, 200));
     }
 
     #[test]

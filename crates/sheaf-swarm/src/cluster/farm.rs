@@ -1,5 +1,6 @@
 //! Drives the farms of builders: the real dispatcher and the real processors, with an ordered connection with latency between them. A
-//! processor that dies is restarted after a while, with another seat.
+//! processor that dies is restarted after a while, with another seat. As on a real node, the dispatcher has the time of its builder without
+//! stalls: processors are other processes, and join again meanwhile.
 
 use super::Cluster;
 use super::post::{FarmTurn, Happening, Post};
@@ -123,7 +124,7 @@ impl Farm {
 
     /// Starts the next process of a place, which loads its filter first.
     fn begin(&mut self, place: usize, at: &mut Ways<'_>) {
-        let Some(seat) = self.dispatcher.join(at.post.now) else {
+        let Some(seat) = self.dispatcher.join(at.own) else {
             // The seat of the previous process has not ended yet.
             at.plan(at.farm.restart.0, FarmTurn::Begin(place));
             return;
@@ -173,6 +174,8 @@ struct Ways<'a> {
     farm: &'a FarmOptions,
     builder: usize,
     session: SessionId,
+    /// Time of the builder, without its stalls.
+    own: Timestamp,
 }
 
 impl Ways<'_> {
@@ -187,7 +190,7 @@ impl Cluster {
     pub(super) fn begin_farm(&mut self, builder: usize) {
         let Some(options) = &self.options.farm else { return };
         let (node, now) = (&mut self.builders[builder], self.post.now);
-        node.farm = Some(Farm::new(options, self.options.bounds.slots, now));
+        node.farm = Some(Farm::new(options, self.options.bounds.slots, node.host.own_time(now)));
         let session = node.host.session;
         for place in 0..usize::from(options.processors) {
             self.post.plan(now, Happening::Farm(builder, session, FarmTurn::Begin(place)));
@@ -198,9 +201,10 @@ impl Cluster {
     pub(super) fn kill_processor(&mut self, builder: u16, place: u16) {
         let builder = usize::from(builder);
         let Self { post, builders, watch, options, .. } = self;
-        let session = builders[builder].host.session;
-        let (Some(farm), Some(setup)) = (&mut builders[builder].farm, &options.farm) else { return };
-        let mut ways = Ways { post, options, farm: setup, builder, session };
+        let node = &mut builders[builder];
+        let (session, own) = (node.host.session, node.host.own_time(post.now));
+        let (Some(farm), Some(setup)) = (&mut node.farm, &options.farm) else { return };
+        let mut ways = Ways { post, options, farm: setup, builder, session, own };
         if farm.kill(usize::from(place), &mut ways) {
             watch.faults.processor_kills += 1;
             farm.watch.kills += 1;
@@ -209,12 +213,13 @@ impl Cluster {
 
     pub(super) fn happen_in_farm(&mut self, builder: usize, session: SessionId, turn: FarmTurn) {
         let Self { post, builders, options, .. } = self;
-        let (node, now) = (&mut builders[builder], post.now);
+        let node = &mut builders[builder];
+        let own = node.host.own_time(post.now);
         let (Some(farm), Some(setup)) = (&mut node.farm, &options.farm) else { return };
         if node.host.session != session {
             return;
         }
-        let mut ways = Ways { post, options, farm: setup, builder, session };
+        let mut ways = Ways { post, options, farm: setup, builder, session, own };
         match turn {
             FarmTurn::Begin(place) => farm.begin(place, &mut ways),
             FarmTurn::Loaded(place, life) => {
@@ -245,19 +250,19 @@ impl Cluster {
                     Word::Leave => farm.watch.leave(seat),
                     Word::Ask(_) | Word::Verdict(..) => farm.watch.note_alive(seat),
                 }
-                farm.dispatcher.handle_input(now, seat, word);
+                farm.dispatcher.handle_input(own, seat, word);
                 if farm.dispatcher.has_loaded(seat) {
                     farm.note_loaded(seat);
                 }
             }
             FarmTurn::Gone(seat) => {
                 farm.watch.end(seat);
-                farm.dispatcher.handle_end(now, seat, Departure::Died);
+                farm.dispatcher.handle_end(own, seat, Departure::Died);
             }
             FarmTurn::Wake(at) => {
                 if farm.wake_at == Some(at) {
                     farm.wake_at = None;
-                    farm.dispatcher.handle_timeout(now);
+                    farm.dispatcher.handle_timeout(own);
                 }
             }
             FarmTurn::Done(place, life) => {
@@ -307,6 +312,7 @@ impl Cluster {
         let Self { post, builders, watch, options, .. } = self;
         let node = &mut builders[builder];
         let (id, session, now) = (node.host.node, node.host.session, post.now);
+        let own = node.host.own_time(now);
         let (Some(farm), Some(setup)) = (&mut node.farm, &options.farm) else { return };
         let mut judged = Vec::new();
         while let Some(event) = farm.dispatcher.poll_event() {
@@ -338,14 +344,14 @@ impl Cluster {
                     }
                     let is_it = |process: &Process| process.alive.as_ref().is_some_and(|it| it.seat == seat);
                     if let Some(place) = farm.processes.iter().position(is_it) {
-                        let mut ways = Ways { post, options, farm: setup, builder, session };
+                        let mut ways = Ways { post, options, farm: setup, builder, session, own };
                         farm.kill(place, &mut ways);
                     }
                 }
             }
         }
         let present = farm.dispatcher.present();
-        while let Some(give) = farm.dispatcher.poll_transmit(now) {
+        while let Some(give) = farm.dispatcher.poll_transmit(own) {
             let event = farm.dispatcher.event(give.ticket).map(|event| event.id);
             let is_it = |process: &Process| process.alive.as_ref().is_some_and(|it| it.seat == give.seat);
             let place = farm.processes.iter().position(is_it);
@@ -367,7 +373,8 @@ impl Cluster {
                 watch.fail(format!("{id}: {what}"));
             }
         }
-        let deadline = farm.dispatcher.poll_timeout().map(|deadline| deadline.at.max(now));
+        let deadline =
+            farm.dispatcher.poll_timeout().map(|deadline| node.host.common_time(deadline.at).max(now));
         if deadline != farm.wake_at {
             farm.wake_at = deadline;
             if let Some(at) = deadline {

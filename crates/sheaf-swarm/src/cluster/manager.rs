@@ -127,6 +127,7 @@ impl Cluster {
         let (had_started, mut has_closed) = (self.manager.has_started, false);
         self.exchange_triggers();
         let Self { post, manager, builders, watch, options, .. } = self;
+        watch.lives.see_turn(post.now, options);
         post.carry_all(&mut manager.machine);
         while let Some(event) = manager.machine.poll_event() {
             watch.see_manager_event(post.now, &event);

@@ -150,6 +150,8 @@ pub(super) struct Host {
     pub(super) stalled_until: Timestamp,
     /// Begin of a stall whose end it has not noticed.
     pub(super) stalled_since: Option<Timestamp>,
+    /// Length of the stalls of this life that have ended, and that it has noticed.
+    stalled: Nanos,
     /// Whether it is permanently down.
     pub(super) is_gone: bool,
     has_begun: bool,
@@ -163,6 +165,7 @@ impl Host {
             wake_at: None,
             stalled_until: Timestamp::ZERO,
             stalled_since: None,
+            stalled: Nanos::ZERO,
             is_gone: false,
             has_begun: false,
         }
@@ -179,6 +182,26 @@ impl Host {
     /// Resets timers and stalls for the node's next life.
     pub(super) fn go_down(&mut self) {
         (self.wake_at, self.stalled_until, self.stalled_since) = (None, Timestamp::ZERO, None);
+        self.stalled = Nanos::ZERO;
+    }
+
+    /// Takes note of a stall that has ended, and returns its length.
+    pub(super) fn note_end_of_stall(&mut self) -> Option<Nanos> {
+        let stall = self.stalled_until.since(self.stalled_since.take()?);
+        self.stalled = self.stalled + stall;
+        Some(stall)
+    }
+
+    /// Returns the time without the stalls of this life, as drivers pass it to roles that judge others by their silence.
+    pub(super) fn own_time(&self, now: Timestamp) -> Timestamp {
+        let pending =
+            self.stalled_since.map_or(Nanos::ZERO, |since| now.min(self.stalled_until).since(since));
+        Timestamp(now.0 - self.stalled.0 - pending.0)
+    }
+
+    /// Returns the common time at which it is this late by the node's own time, unless it stalls before.
+    pub(super) fn common_time(&self, own: Timestamp) -> Timestamp {
+        own + self.stalled
     }
 }
 

@@ -110,6 +110,24 @@ fn processors_that_fall_silent_after_a_verdict_do_not_stop_the_run() {
     assert!(silent > 50, "they fell silent: {silent}");
 }
 
+/// While a builder is stalled, its only processor leaves and the next one joins. That is not time without a processor.
+#[test]
+fn no_event_is_given_up_for_lack_of_processors_because_its_builder_was_stalled() {
+    for seed in 0..100 {
+        let mut options = options(3_000 + seed);
+        let leaves = Ratio::per_million(100_000);
+        options.farm = Some(FarmOptions { processors: 1, leaves, ..FarmOptions::default() });
+        for builder in 0..2 {
+            let at = Timestamp(500_000 + 50_000 * seed);
+            let (node, lasts) = (NodeId::builder(builder), Nanos::from_millis(100));
+            options.faults.push(Fault { at, kind: FaultKind::Stall { node, lasts } });
+        }
+        let (report, counts, quarantined) = run(options);
+        assert_eq!((counts.quarantined, quarantined), (0, 0), "seed {seed}: {counts:?}");
+        assert!(report.ledger.dropped.is_empty(), "seed {seed}: {:?}", report.ledger);
+    }
+}
+
 #[test]
 fn the_same_seed_makes_the_same_run() {
     let hash = || {

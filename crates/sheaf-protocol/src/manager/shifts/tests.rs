@@ -104,6 +104,22 @@ proptest! {
 }
 
 #[test]
+fn all_shifts_shortly_before_the_end_of_a_run_are_found() {
+    let quantity = Quantity { modulus: 1 << 16, tolerance: 0 };
+    for (one, other) in [(-2, -4), (1, 3), (3, 1), (2, -2)] {
+        let mut shifts = shifts(ShiftConfig { longest: 64, ..config(quantity, ShiftPolicy::Mark) });
+        for (events, shift) in [(100..115, one), (115..130, other)] {
+            shifts.note(&reports(quantity, |event| event, 2, events, shift));
+        }
+        assert_eq!(found(&shifts), [], "further reports may come");
+        shifts.finish();
+        let mut found: Vec<_> = found(&shifts).into_iter().map(|(_, _, shift)| shift).collect();
+        found.sort_by_key(|shift| *shift != one);
+        assert_eq!(found, [one, other]);
+    }
+}
+
+#[test]
 fn late_reports_of_an_earlier_shift_are_no_new_one() {
     let quantity = Quantity { modulus: 1 << 16, tolerance: 0 };
     let mut shifts = shifts(config(quantity, ShiftPolicy::Mark));

@@ -83,6 +83,24 @@ fn readout_units_that_are_silent_have_not_ended() {
     assert!(!world.manager.is_running(), "it has died, and all sources that are left have ended");
 }
 
+/// After a stall of the event manager a message may be handled before the timeouts that are due.
+#[test]
+fn readout_units_have_not_ended_because_the_event_manager_was_stalled() {
+    for stall in [2, 5, 60] {
+        let mut world = world();
+        let ended = ReadoutStatus { sources: 2, sources_ended: 2, ..ReadoutStatus::default() };
+        world.say(READOUTS[0], Body::ReadoutStatus(ended));
+        world.seconds(1, &[READOUTS[0], READOUTS[1], BUILDERS[0], BUILDERS[1]]);
+        world.now += Nanos::from_secs(stall);
+        world.say(READOUTS[0], Body::ReadoutStatus(ended));
+        assert!(world.manager.is_running(), "the other one had no time to speak after {stall} s");
+        world.seconds(3, &[READOUTS[0], BUILDERS[0], BUILDERS[1]]);
+        assert!(world.manager.is_running(), "its silence counts from the end of the stall");
+        world.seconds(3, &[READOUTS[0], BUILDERS[0], BUILDERS[1]]);
+        assert!(!world.manager.is_running());
+    }
+}
+
 #[test]
 fn a_run_whose_readout_units_died_ends_after_the_time_for_silence() {
     let mut world = world();

@@ -46,6 +46,43 @@ fn events_that_somebody_judges_or_writes_are_waited_for_without_limit() {
     }
 }
 
+/// A source that runs ahead of the others announces events alone. The fragments of the others are behind those of earlier events.
+#[test]
+fn events_that_sources_deliver_before_one_in_flight_are_triggered_until_that_one_ends() {
+    let mut world = World::new(Triggers::Announced, |_| {});
+    let announce = |world: &mut World, readout, events: &[u64]| {
+        let announcement = |event: &u64| Announcement { event: EventId(*event), time: START };
+        world.say(NodeId::readout(readout), Body::Announce(events.iter().map(announcement).collect()));
+    };
+    world.grant(0, 10);
+    announce(&mut world, 0, &[3, 9]);
+    assert_eq!(world.assigned(0), [3, 9]);
+    world.manager.handle_stop(world.now);
+    announce(&mut world, 1, &[4, 10]);
+    assert_eq!(world.assigned(0), [4], "event 10 is none of the run");
+    world.finish(0, 9, 1, Outcome::Stored, None);
+    announce(&mut world, 1, &[5]);
+    assert_eq!(world.manager.ledger().received, 3, "no event in flight is behind event 5");
+    [3, 4].into_iter().for_each(|event| world.finish(0, event, 1, Outcome::Stored, None));
+    announce(&mut world, 1, &[2]);
+    assert_eq!((world.manager.ledger().received, world.manager.ledger().stored), (3, 3));
+}
+
+/// A source that once sends a number far ahead has its event built like any other, and does not prolong the run to that number.
+#[test]
+fn a_wrong_number_far_ahead_triggers_no_events_at_the_end_of_a_run() {
+    let mut world = World::new(Triggers::Announced, |_| {});
+    let announce = |world: &mut World, event| {
+        let announcement = Announcement { event: EventId(event), time: START };
+        world.say(NodeId::readout(0), Body::Announce(vec![announcement]));
+    };
+    world.grant(0, 10);
+    [3, 1 << 40].into_iter().for_each(|event| announce(&mut world, event));
+    world.manager.handle_stop(world.now);
+    announce(&mut world, 4);
+    assert_eq!(world.manager.ledger().received, 2);
+}
+
 /// Lets `seconds` pass in which both builders gather and this readout unit reports whether it processes fragments.
 fn pass_processing(world: &mut World, seconds: u64, readout: u16, processing: bool) {
     for _ in 0..4 * seconds {

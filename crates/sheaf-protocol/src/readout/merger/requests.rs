@@ -255,17 +255,16 @@ impl<P: Payload> Merger<P> {
         self.joined_late && self.inputs.delivered(index).highest.is_some_and(|highest| highest < self.floor)
     }
 
-    /// Ends the wait for the silent sources of an event. The timeout is restarted for sources that are behind but sending.
+    /// Ends the wait for the silent sources of an event. The timeout is restarted for sources that are behind but sending, and for those
+    /// that the event waits for without limit.
     pub(super) fn give_up_waiting(&mut self, now: Timestamp, event: EventId, part: u16) {
         let Some(key) = self.slots.find(event) else {
             return;
         };
         let is_gone = self.joined_late || self.orphans.is_expired(event);
         let waits = self.config.wait_for_required && !is_gone;
-        let reason =
-            if self.joined_late { MissingReason::ReadoutRestarted } else { MissingReason::SourceSilent };
         let own = self.own_time.at(now);
-        let mut some_on_their_way = false;
+        let (mut some_on_their_way, mut some_awaited, mut some_beyond) = (false, false, false);
         for index in 0..self.inputs.len() {
             // A source that was given up for this event is not given up again: it would count as awaited only since then.
             if !self.slots.is_wanted(key, index) || !matches!(self.slots.cells(key)[index], Cell::Waiting) {
@@ -275,29 +274,40 @@ impl<P: Payload> Merger<P> {
                 some_on_their_way = true;
                 continue;
             }
-            let is_optional = self.inputs.is_optional(index);
-            let wait = waits && !self.inputs.is_excluded(index);
-            if is_optional || !wait {
+            some_beyond |= self.inputs.is_held_back_after(index, event);
+            if waits && !self.inputs.is_optional(index) && !self.inputs.is_excluded(index) {
+                some_awaited = true;
+            } else {
                 self.inputs.note_given_up(index, event);
-                let reason = match self.inputs.program(index) {
-                    Program::Gone => MissingReason::SourceGone,
-                    Program::Back if !self.joined_late => MissingReason::SourceGone,
-                    Program::Here if !self.joined_late && self.inputs.has_skipped(index, event) => {
-                        MissingReason::SourceSkipped
-                    }
-                    Program::Here if is_optional => MissingReason::SourceSilent,
-                    Program::Back | Program::Here => reason,
-                };
-                self.settle(key, index, reason);
+                self.settle(key, index, self.reason_of_silence(index, event));
             }
         }
-        if some_on_their_way {
-            if self.inputs.some_held_back_before(event) {
-                // The fragments that fill the source's share are older than this event, and the builders have
-                // moved on. Unless these are requested or dropped, the source never reaches this event.
-                self.orphans.pass_over_all(own, &self.slots);
-            }
+        if some_on_their_way && self.inputs.some_held_back_before(event) {
+            // The fragments that fill the source's share are older than this event, and the builders have
+            // moved on. Unless these are requested or dropped, the source never reaches this event.
+            self.orphans.pass_over_all(own, &self.slots);
+        }
+        if some_beyond {
+            // Wrong numbers may fill the source's share. All further fragments of the source are behind them, and no builder asks for
+            // these events.
+            self.orphans.pass_over_far(own, event, &self.slots);
+        }
+        if some_on_their_way || some_awaited {
             self.wait_for_sources(now, event, part);
+        }
+    }
+
+    /// Returns the reason for which a source that is given up is missing in an event.
+    fn reason_of_silence(&self, index: usize, event: EventId) -> MissingReason {
+        match self.inputs.program(index) {
+            Program::Gone => MissingReason::SourceGone,
+            Program::Back if !self.joined_late => MissingReason::SourceGone,
+            Program::Here if !self.joined_late && self.inputs.has_skipped(index, event) => {
+                MissingReason::SourceSkipped
+            }
+            Program::Here if self.inputs.is_optional(index) => MissingReason::SourceSilent,
+            Program::Back | Program::Here if self.joined_late => MissingReason::ReadoutRestarted,
+            Program::Back | Program::Here => MissingReason::SourceSilent,
         }
     }
 }

@@ -165,6 +165,23 @@ fn a_source_that_ends_meanwhile_is_included_as_one_that_has_ended() {
 }
 
 #[test]
+fn a_run_does_not_end_without_the_events_of_a_source_that_is_to_return() {
+    let mut unit = unit(|_| {});
+    let ended = |unit: &mut ReadoutUnit<Size>| unit.merger.take_status(unit.driver).sources_ended;
+    order(&mut unit, 1, true, 0);
+    assert_eq!(ended(&mut unit), 1, "nobody waits for its end");
+    order(&mut unit, 1, false, 0);
+    assert_eq!(ended(&mut unit), 0, "it is included again, and has not delivered its first fragment");
+    order(&mut unit, 1, true, 0);
+    assert_eq!(ended(&mut unit), 1);
+    order(&mut unit, 1, false, 0);
+    give(&mut unit, 1, 1, 10);
+    assert_eq!(ended(&mut unit), 0);
+    unit.handle_source_end(Timestamp(0), SourceId(1));
+    assert_eq!(ended(&mut unit), 1);
+}
+
+#[test]
 fn wrong_numbers_far_ahead_move_no_boundary() {
     let mut unit = unit(|_| {});
     (1..=3).for_each(|event| give(&mut unit, event, 0, 10));

@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use sheaf_wire::message::ReadoutStatus;
+use sheaf_wire::message::{Exclusion, ReadoutStatus};
 
 /// Acknowledges all messages, and returns the status that the unit sends then, if it sends one.
 fn next_status(unit: &mut ReadoutUnit<Size>, now: Timestamp) -> Option<ReadoutStatus> {
@@ -101,12 +101,95 @@ fn optional_and_ended_sources_and_those_that_miss_released_events_do_not_limit_t
 }
 
 #[test]
+fn a_source_that_returns_from_an_exclusion_has_the_room_that_was_stated() {
+    let mut unit = unit(|config| {
+        config.room_from = Some(EventId(0));
+        config.sources[0].optional = true;
+    });
+    let order = |unit: &mut ReadoutUnit<Size>, excluded| {
+        from_manager(unit, Body::Exclude(Exclusion { source: SourceId(1), excluded, event: EventId(0) }));
+    };
+    order(&mut unit, true);
+    assert_eq!(room(sent_status(&mut unit, Timestamp(0))), Some((99, 100)), "as if it delivered all");
+    // Its events end without it.
+    release(&mut unit, 0, 50, Outcome::Stored, None);
+    assert_eq!(room(next_status(&mut unit, Timestamp(0))), Some((149, 100)));
+    order(&mut unit, false);
+    for event in 50..150 {
+        give(&mut unit, event, 1, 1);
+    }
+    assert_eq!(room(next_status(&mut unit, Timestamp(0))), Some((149, 100)));
+}
+
+#[test]
 fn a_unit_whose_triggers_need_no_room_sends_no_early_status() {
     let mut unit = unit(|_| {});
     (0..80).for_each(|event| (0..2).for_each(|source| give(&mut unit, event, source, 1)));
     assert!(sent_status(&mut unit, Timestamp(0)).is_some());
     release(&mut unit, 0, 80, Outcome::Stored, None);
     assert_eq!(next_status(&mut unit, Timestamp(0)), None);
+}
+
+/// Lets time pass until this number of merge timeouts.
+fn let_pass(unit: &mut ReadoutUnit<Size>, timeouts: u64) -> Timestamp {
+    let at = |timeout: u64| Timestamp(timeout * TIMEOUT.0);
+    (1..=timeouts).for_each(|timeout| unit.handle_timeout(at(timeout)));
+    at(timeouts)
+}
+
+/// Gives event 1, and then fragments of source 1 from `first` on until its share is full.
+fn with_a_full_share(first: u64, adjust: impl FnOnce(&mut ReadoutConfig)) -> ReadoutUnit<Size> {
+    let mut unit = unit(|config| {
+        (config.buffer_events, config.orphan_timeout) = (3, Some(Nanos(5 * TIMEOUT.0)));
+        adjust(config);
+    });
+    ask(&mut unit, 0, 1, 1, 1);
+    give(&mut unit, 1, 0, 10);
+    (first..first + 3).for_each(|event| give(&mut unit, event, 1, 10));
+    assert!(unit.handle_fragment(Timestamp(0), fragment(first + 3, 1, 10)).is_err());
+    unit
+}
+
+#[test]
+fn a_source_reaches_the_events_behind_wrong_numbers_that_have_filled_its_share() {
+    const FAR: u64 = 1 << 40;
+    for waits in [true, false] {
+        let mut unit = with_a_full_share(FAR, |config| config.wait_for_required = waits);
+        let now = let_pass(&mut unit, 8);
+        assert_eq!(ledger(&unit).dropped, BTreeMap::from([(DropReason::UnknownEvent, 3)]));
+        assert_eq!(unit.handle_fragment(now, fragment(FAR + 3, 1, 10)), Ok(()));
+        assert_eq!(unit.handle_fragment(now, fragment(1, 1, 10)), Ok(()));
+        let answers = answers(&mut unit, now);
+        let given = if waits { vec![0, 1] } else { vec![0] };
+        assert_eq!(sources(&answers[0].1), given, "without limit: {waits}");
+    }
+}
+
+/// The event waits without limit, so its time is long over when the source is held back.
+#[test]
+fn wrong_numbers_that_fill_the_share_of_a_source_late_do_not_block_it_either() {
+    const FAR: u64 = 1 << 40;
+    let mut unit = unit(|config| {
+        (config.buffer_events, config.orphan_timeout) = (1, Some(Nanos(5 * TIMEOUT.0)));
+        config.wait_for_required = true;
+    });
+    ask(&mut unit, 0, 1, 1, 1);
+    let late = let_pass(&mut unit, 3);
+    assert_eq!(unit.handle_fragment(late, fragment(FAR, 1, 10)), Ok(()));
+    assert!(unit.handle_fragment(late, fragment(FAR + 1, 1, 10)).is_err());
+    let now = let_pass(&mut unit, 12);
+    assert_eq!(unit.handle_fragment(now, fragment(FAR + 1, 1, 10)), Ok(()));
+    assert_eq!(unit.handle_fragment(now, fragment(1, 1, 10)), Ok(()));
+}
+
+#[test]
+fn fragments_of_events_to_come_are_kept_while_an_earlier_event_waits_for_one_that_was_lost() {
+    for waits in [true, false] {
+        let mut unit = with_a_full_share(2, |config| config.wait_for_required = waits);
+        let now = let_pass(&mut unit, 50);
+        assert!(ledger(&unit).dropped.is_empty(), "builders may be slow to ask for them");
+        assert_eq!(answers(&mut unit, now).len(), usize::from(!waits));
+    }
 }
 
 proptest! {
