@@ -141,9 +141,9 @@ impl Controller {
         self.launches += 1;
         let launch = Launch(self.launches);
         let (settings, by) = (request.settings.clone(), operator.name.clone());
-        let exclusions = self.exclusions.clone();
-        self.run = Some(Current::new(launch, (settings.clone(), by.clone()), wish, exclusions.clone()));
-        self.effects.push_back(Effect::Launch { launch, held: wish == Wish::Hold, exclusions, settings, by });
+        let run = Current::new(launch, (settings, by), wish, self.exclusions.clone());
+        self.effects.push_back(run.to_launch());
+        self.run = Some(run);
     }
 
     /// Changes what the run shall do.
