@@ -1,6 +1,6 @@
 //! Agents are killed, stopped for a while and started again during a run. Each is another host to the run; here they share its disk.
 
-use super::{Case, Outcome, always};
+use super::{Case, Outcome, always, nightly};
 use crate::torture::books::{Kept, Promise, Status, number};
 use crate::torture::process;
 use crate::torture::run::Run;
@@ -12,8 +12,8 @@ use std::os::unix::fs::PermissionsExt as _;
 
 pub(super) const CASES: &[Case] = &[
     always("kill-agent", kill),
-    always("restart-agent", restart),
-    always("freeze-agent", freeze),
+    nightly("restart-agent", restart),
+    nightly("freeze-agent", freeze),
     always("freeze-agent-at-the-end", freeze_at_the_end),
 ];
 

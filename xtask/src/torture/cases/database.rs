@@ -1,6 +1,6 @@
 //! The database of runs cannot be used for a while. The run of that time is not held up and is good, and a later one brings its record in.
 
-use super::{Case, Outcome, always, or_skip};
+use super::{Case, Outcome, always, nightly, or_skip};
 use crate::torture::machine::Disk;
 use crate::torture::postgresql::Postgresql;
 use crate::torture::run::{Ended, Run};
@@ -13,9 +13,9 @@ use std::process::{Child, Command, Stdio};
 
 pub(super) const CASES: &[Case] = &[
     always("database-locked", locked),
-    always("database-removed", removed),
-    always("database-read-only", read_only),
-    always("database-full", full),
+    nightly("database-removed", removed),
+    nightly("database-read-only", read_only),
+    nightly("database-full", full),
     always("kill-postgresql", kill_postgresql),
 ];
 
