@@ -157,15 +157,8 @@ impl Launcher {
     pub(super) fn listen(&self, launch: Launch, child: Option<Child>) -> anyhow::Result<()> {
         let directory = self.directory.launch(launch);
         let (inbox, page) = (self.inbox.clone(), self.page.clone());
-        let listener = Listener {
-            launch,
-            directory,
-            child,
-            inbox,
-            page,
-            log_bytes: self.log_bytes,
-            message: 0,
-        };
+        let listener =
+            Listener { launch, directory, child, inbox, page, log_bytes: self.log_bytes, message: 0 };
         let spawned = std::thread::Builder::new().name("launch".into()).spawn(move || listener.run());
         spawned.context("cannot start a thread")?;
         Ok(())
