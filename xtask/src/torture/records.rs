@@ -75,7 +75,7 @@ impl Trial {
     }
 }
 
-/// What the process of a run has said.
+/// Output of the process of a run.
 #[derive(Clone, Debug)]
 pub(super) struct LaunchLog {
     /// Number of the launch.
