@@ -173,6 +173,14 @@ fn every_alarm_has_a_code_in_the_list() {
     }
 }
 
+/// An alarm is a message of the log, too.
+#[test]
+fn every_alarm_is_a_code_of_messages() {
+    for (code, _) in CODES {
+        assert!(sheaf_telemetry::codes::find(code).is_some(), "{code} is no code of messages");
+    }
+}
+
 #[test]
 fn the_page_about_watching_a_run_explains_every_alarm() {
     let page = include_str!("../../../../docs/operating/monitor.md");
