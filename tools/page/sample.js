@@ -93,8 +93,8 @@ export function sampleState() {
       sum_s: 17_012.4,
     },
     alarms: [
-      { code: "loss", severity: "error", text: "212 events were lost: builder_lost", culprit: "builder_lost", remedy: "docs/operating/troubleshooting.md explains each reason, and what prevents it", since_ms: now - 41_000, silence: null },
-      { code: "dead-time", severity: "warning", text: "33 % dead time in the last 10 s: builders have no credit left", culprit: "bu1", remedy: "add builder units, or raise filter.workers and builder.slots", since_ms: now - 12_000, silence: null },
+      { code: "loss", severity: "error", text: "212 events were lost: builder_lost", culprit: "builder_lost", remedy: "docs/operating/troubleshooting.md explains each reason, and what prevents it", since_ms: now - 41_000, silence: null, folded: [] },
+      { code: "dead-time", severity: "warning", text: "33 % dead time in the last 10 s: builders have no credit left", culprit: "bu1", remedy: "add builder units, or raise filter.workers and builder.slots", since_ms: now - 12_000, silence: null, folded: [] },
     ],
     past_alarms: [],
     values: { declared: 4, fresh: 2, stale: 1, unknown: 1 },

@@ -11,8 +11,10 @@
 //! | `cases` | the cases, by family |
 //! | `trial` | one case under way |
 //! | `system`, `run` | the configuration of its run; the run, monitored by its output |
-//! | `books` | promises, and their comparison with the results |
+//! | `books`, `records` | promises, and their comparison with the results of a run, or of the runs of a controller |
+//! | `controller` | a controller that is killed and started again, and its clients |
 //! | `machine`, `clients`, `process` | disks and processors to take away; strangers; processes and signals |
+//! | `postgresql` | a server for the database of runs |
 //! | `dice` | random choices determined by the seed |
 //! | `tally` | counts over all cases |
 //! | `growth` | memory and descriptors of processes over time |
@@ -20,10 +22,13 @@
 mod books;
 mod cases;
 mod clients;
+mod controller;
 mod dice;
 mod growth;
 mod machine;
+mod postgresql;
 mod process;
+mod records;
 mod run;
 mod system;
 mod tally;
@@ -71,6 +76,9 @@ pub(crate) struct TortureArguments {
     /// Run only the case `soak`, with this many minutes of triggers at 10 kHz. Meaningful figures need an hour or more.
     #[arg(long, value_name = "MINUTES", conflicts_with_all = ["minutes", "faults", "only", "full"])]
     soak: Option<u64>,
+    /// Number of stops with a frozen node in the case `freeze-at-stop`.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    stops: Option<u64>,
     /// Path of the command to test. Default: `target/release/sheaf`, which is built.
     #[arg(long, value_name = "PATH")]
     sheaf: Option<PathBuf>,
@@ -91,6 +99,7 @@ impl TortureArguments {
             family: None,
             full: false,
             soak: None,
+            stops: None,
             sheaf: None,
             list: false,
         }
@@ -230,12 +239,16 @@ impl TestBench<'_> {
             dice: Dice::new(seed, case.name),
             scale: self.arguments.scale(),
             soak_minutes: self.arguments.soak,
+            stops: self.arguments.stops,
             notes: Vec::new(),
             problems: Vec::new(),
             tally: Tally::default(),
         };
         let began = Instant::now();
         let outcome = (case.work)(&mut trial);
+        if outcome.is_err() {
+            trial.kill_processes();
+        }
         // Also after an error, so that nothing disturbs the next case.
         trial.collect_processes();
         let (seconds, tally) = (began.elapsed().as_secs_f64(), trial.tally);

@@ -384,6 +384,19 @@ impl Controller {
         self.alarms_seen_ms = self.alarms_seen_ms.max(now.as_millis());
     }
 
+    /// Notes that no process was ever started for the run: the controller before this one died after it had decided to, and before it did. The
+    /// process is started now, unless the run is being ended.
+    pub fn handle_unlaunched(&mut self, now: Timestamp) {
+        let Some(run) = &self.run else { return };
+        if !run.is_ending() {
+            self.effects.push_back(run.to_launch());
+            return;
+        }
+        let how = "it had not begun".to_owned();
+        let gone = Gone { result: None, how, look: "nothing has begun".to_owned() };
+        self.handle_gone(now, run.launch(), &gone);
+    }
+
     /// Notes that the link to the process of a run is up or down.
     pub fn handle_link(&mut self, now: Timestamp, launch: Launch, is_up: bool) {
         let Some(run) = self.run.as_mut().filter(|run| run.launch() == launch) else { return };

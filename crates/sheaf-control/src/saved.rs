@@ -1,7 +1,7 @@
 //! State that a controller keeps on disk.
 
 use crate::fault::Fault;
-use crate::link::{Exclusions, Launch, Order};
+use crate::link::{Exclusions, Launch, Order, Report};
 use crate::means::Step;
 use crate::operation::Operation;
 use crate::request::RunSettings;
@@ -71,6 +71,10 @@ pub struct SavedRun {
     pub order: Order,
     /// Its number, if it is known.
     pub run: Option<u32>,
+    /// Its latest report, without what it waits for. A controller that begins knows what the run does before it has reached it, so that it does
+    /// not refuse commands that its predecessor would have followed.
+    #[serde(default)]
+    pub report: Report,
     /// Means by which it is being ended.
     pub ending: Option<Step>,
     /// Highest number of a run before in the same process whose end is recorded.

@@ -103,8 +103,17 @@ function one(page, state, alarm, index) {
       <small> ${age(alarm, state)}</small>
       ${state.control && silenceButton(page, alarm)}</p>
     <p class="remedy"><b>Remedy:</b> ${alarm.remedy}</p>
+    ${folded(alarm)}
     ${silence && html`<p>Silenced until ${clock(silence.until_ms, state.time_ms)} by ${silence.by}: ${silence.why}</p>`}
   </li>`;
+}
+
+/** Returns the alarms that one stands for. @param {Alarm} alarm @returns {unknown} */
+function folded({ folded: alarms, code }) {
+  if (alarms.length === 0) return null;
+  const what = code === "hosts-silent" ? "hosts" : "nodes";
+  const line = (/** @type {Alarm} */ alarm) => html`<li key=${`${alarm.code} ${alarm.culprit}`}>${alarm.text} ${folded(alarm)}</li>`;
+  return html`<details class="folded"><summary>${alarms.length} ${what}</summary><ul>${alarms.map(line)}</ul></details>`;
 }
 
 /** Returns what screen readers announce: it changes only when there is something new. @param {Page} page */

@@ -1,7 +1,7 @@
 /** Small parts that several panels share. */
 
 /** @import { Page } from "./app.js" */
-/** @import { Fill, Node, State } from "./types.js" */
+/** @import { Alarm, Fill, Node, State } from "./types.js" */
 import { html } from "./html.js";
 import { count, quantity } from "./format.js";
 
@@ -84,8 +84,14 @@ export function condition(page, state, node) {
   return page.fresh.blind ? { text: "was up", kind: "" } : { text: "✓ up", kind: "ok" };
 }
 
+/** Returns alarms with all those that they stand for. @param {Alarm[]} alarms @returns {Alarm[]} */
+function unfold(alarms) {
+  return alarms.flatMap((alarm) => [alarm, ...unfold(alarm.folded)]);
+}
+
 /** Returns the nodes to blame: for dead time now, and in alarms. @param {State} state */
 export function culprits(state) {
-  const names = [state.dead_time.now?.culprit ?? null, ...state.alarms.filter((alarm) => alarm.severity !== "info").map((alarm) => alarm.culprit)];
+  const alarms = unfold(state.alarms).filter((alarm) => alarm.severity !== "info");
+  const names = [state.dead_time.now?.culprit ?? null, ...alarms.map((alarm) => alarm.culprit)];
   return new Set(names.filter((name) => name !== null));
 }

@@ -142,6 +142,8 @@ export interface Alarm {
   /** Unix time. */
   since_ms: number;
   silence: { id: number; by: string; why: string; until_ms: number } | null;
+  /** Alarms that it stands for: those of the nodes of a host, or of several hosts. */
+  folded: Alarm[];
 }
 
 export interface PastAlarm extends Alarm {

@@ -3,6 +3,7 @@
 //! A condition raises its alarm when it has lasted for a time that depends on it. The alarm goes when the condition does, except for losses,
 //! which stay for the rest of the run because the numbers they come from do.
 
+mod hosts;
 mod values;
 
 use crate::advice;
@@ -10,14 +11,19 @@ use crate::state::{Alarm, NodeState, Severity, SourceState, State};
 use sheaf_protocol::manager::DeadTimeCause;
 use std::collections::{BTreeMap, VecDeque};
 
+use hosts::Hosts;
+
+pub(crate) use hosts::HostFigures;
 pub(crate) use values::ValueAlarms;
 
 /// Codes of all alarms, with their meaning, for the page about them.
-pub const CODES: [(&str, &str); 11] = [
+pub const CODES: [(&str, &str); 13] = [
     ("imbalance", "books do not balance"),
     ("loss", "accepted data were lost"),
     ("node-silent", "a node does not publish"),
     ("node-gone", "a node has ended during the run"),
+    ("host-silent", "all nodes of a host have ended or do not publish"),
+    ("hosts-silent", "the same of several hosts at once"),
     ("output-failing", "an output does not work"),
     ("dead-time", "more than 5 % of the last 10 s were dead time"),
     ("source-silent", "a source does not give a fragment that is requested"),
@@ -47,6 +53,7 @@ pub(crate) struct Alarms {
     began: BTreeMap<(&'static str, Option<String>), u64>,
     /// Earlier moments of the window, the oldest first.
     past: VecDeque<Moment>,
+    hosts: Hosts,
 }
 
 #[derive(Clone, Debug)]
@@ -79,7 +86,7 @@ impl Alarms {
             *self = Self { run: state.run.number, ..Self::default() };
         }
         let mut conditions = books(state);
-        if matches!(&*state.run.phase, "starting" | "ready" | "running" | "paused" | "finishing") {
+        if is_in_progress(state) {
             conditions.extend(state.nodes.iter().filter_map(|node| of_node(state, node)));
             conditions.extend(state.sources.iter().filter_map(of_source));
         }
@@ -92,7 +99,10 @@ impl Alarms {
             conditions.extend(incomplete(past, &moment));
         }
         self.remember(moment);
-        self.raise(state.time_ms, conditions)
+        let raised = self.raise(state.time_ms, conditions);
+        let mut alarms = self.hosts.fold(state, raised);
+        sort(&mut alarms);
+        alarms
     }
 
     fn remember(&mut self, moment: Moment) {
@@ -115,9 +125,13 @@ impl Alarms {
             }
         }
         self.began = began;
-        sort(&mut raised);
         raised
     }
+}
+
+/// Returns whether nodes are expected to be there.
+fn is_in_progress(state: &State) -> bool {
+    matches!(&*state.run.phase, "starting" | "ready" | "running" | "paused" | "finishing")
 }
 
 /// Puts the most severe alarm first, and of those the oldest.
@@ -134,6 +148,7 @@ fn alarm(code: &'static str, severity: Severity, text: String, culprit: Option<&
         remedy: remedy.to_owned(),
         since_ms: 0,
         silence: None,
+        folded: Vec::new(),
     }
 }
 
@@ -255,4 +270,4 @@ fn incomplete(past: &Moment, now: &Moment) -> Option<Alarm> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -3,7 +3,7 @@
 use crate::state::{Alarm, AlarmSilence, PastAlarm, State};
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most alarms that have ended and are kept; the oldest leave.
 const PAST: usize = 64;
@@ -40,6 +40,7 @@ impl Attention {
                     && silence.culprit.as_ref().is_none_or(|culprit| Some(culprit) == alarm.culprit.as_ref())
             });
             alarm.silence = matching.map(|it| &it.silence).max_by_key(|silence| silence.until_ms).cloned();
+            self.silence(now_ms, &mut alarm.folded);
         }
     }
 }
@@ -70,10 +71,13 @@ impl PastAlarms {
             *self = Self { run: state.run.number, ..Self::default() };
         }
         let now_ms = state.time_ms;
-        let is_raised =
-            |key: &Key| state.alarms.iter().any(|alarm| alarm.code == key.0 && alarm.culprit == key.1);
+        // One that is folded under another has not ended.
+        let mut raised = BTreeSet::new();
+        for alarm in &state.alarms {
+            alarm.for_each(&mut |alarm| _ = raised.insert((alarm.code, alarm.culprit.clone())));
+        }
         for (key, known) in &mut self.known {
-            if !is_raised(key) {
+            if !raised.contains(key) {
                 known.ended_ms = known.ended_ms.or(Some(now_ms));
             }
         }
@@ -117,6 +121,7 @@ mod tests {
             remedy: "do something".into(),
             since_ms: 0,
             silence: None,
+            folded: Vec::new(),
         }
     }
 
@@ -168,6 +173,18 @@ mod tests {
         let list = past.follow(&state(5_000, vec![]), &attention(4_000));
         assert_eq!(list.iter().map(|past| past.alarm.code).collect::<Vec<_>>(), ["dead-time"]);
         assert_eq!(past.follow(&state(6_000, vec![]), &attention(5_000)), []);
+    }
+
+    #[test]
+    fn an_alarm_that_is_folded_under_another_has_not_ended() {
+        let (mut past, nobody) = (PastAlarms::default(), attention(0));
+        past.follow(&state(1_000, vec![alarm("node-gone", Some("bu1"))]), &nobody);
+        let folded = vec![alarm("node-gone", Some("bu1")), alarm("node-silent", Some("bu2"))];
+        let host = Alarm { folded, ..alarm("host-silent", Some("daq07")) };
+        assert_eq!(past.follow(&state(2_000, vec![host]), &nobody), []);
+        let list = past.follow(&state(3_000, vec![alarm("node-gone", Some("bu1"))]), &nobody);
+        let ended: Vec<_> = list.iter().map(|past| past.alarm.code).collect();
+        assert_eq!(ended, ["host-silent"]);
     }
 
     #[test]

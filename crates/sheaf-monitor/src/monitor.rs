@@ -1,7 +1,7 @@
 //! The monitor of a process: its thread, and what the command tells it.
 
 use crate::access::{Access, Senders};
-use crate::alarms::{self, Alarms, ValueAlarms};
+use crate::alarms::{self, Alarms, HostFigures, ValueAlarms};
 use crate::attention::{Attention, PastAlarms};
 use crate::columns::Columns;
 use crate::control::Control;
@@ -14,7 +14,7 @@ use crate::remote::{Identity, RemotePage, RemotePageError, TlsListener};
 use crate::server::router;
 use crate::serving::Server;
 use crate::shared::{Notified, Shared, Tick};
-use crate::state::{self, Context};
+use crate::state::{self, AlarmList, Context};
 use crate::unix_time::unix_ms;
 use crate::values::{ValueBoard, ValueCounts};
 use bytes::Bytes;
@@ -362,10 +362,12 @@ impl TickClock {
         if let Some((notices, notifier)) = &mut *self.shared.notices() {
             notices.of(&state).into_iter().for_each(&*notifier);
         }
+        let hosts = Arc::new(HostFigures::of(&state));
+        let alarms = serde_json::to_vec(&AlarmList::of(&state)).map(Bytes::from).unwrap_or_default();
         let state = serde_json::to_vec(&state).map(Bytes::from).unwrap_or_default();
         // JSON has no line feeds, so the data of the event are one line.
         let event = [b"event: state\ndata: ", &*state, b"\n\n"].concat().into();
-        Tick { rows, state, event }
+        Tick { rows, state, event, alarms, hosts }
     }
 
     /// Adds the row of a snapshot, after those of ticks that were missed. Its number comes from a clock that never goes back.

@@ -76,6 +76,15 @@ impl Notices {
                     });
                 }
             }
+            // Nobody is told of those that it stands for, and one that was told has not ended.
+            for folded in &alarm.folded {
+                folded.for_each(&mut |folded| {
+                    let key = (state.run.number, folded.code, folded.culprit.clone());
+                    if let Some(told) = self.told.get_mut(&key) {
+                        told.away_ms = None;
+                    }
+                });
+            }
         }
         self.told.retain(|(run, ..), told| {
             let Some(ended_ms) = told.away_ms.filter(|away_ms| now_ms >= away_ms + AWAY_MS) else {
@@ -102,6 +111,7 @@ mod tests {
             remedy: "do something".into(),
             since_ms: time_ms,
             silence: None,
+            folded: Vec::new(),
         };
         State {
             time_ms,
@@ -144,6 +154,24 @@ mod tests {
         assert_eq!(notices.of(&silenced(9_100, &["loss"])), []);
         assert_eq!(notices.of(&silenced(9_200, &[])), []);
         assert_eq!(told(&mut notices, 19_200, &[]), [(true, "loss")]);
+    }
+
+    #[test]
+    fn alarms_that_are_folded_under_another_are_neither_told_nor_ended() {
+        let mut notices = Notices::new(0);
+        assert_eq!(told(&mut notices, 2_000, &["node-gone"]), [(false, "node-gone")]);
+        let of_host = |time_ms| {
+            let mut of_host = state(time_ms, &["host-silent"]);
+            of_host.alarms[0].folded = state(time_ms, &["node-gone", "node-silent"]).alarms;
+            of_host
+        };
+        let codes = |news: Vec<Notice>| -> Vec<_> {
+            news.into_iter().map(|notice| (notice.ended, notice.alarm.code)).collect()
+        };
+        assert_eq!(codes(notices.of(&of_host(2_100))), [(false, "host-silent")]);
+        assert_eq!(codes(notices.of(&of_host(60_000))), []);
+        assert_eq!(told(&mut notices, 60_100, &["node-gone"]), []);
+        assert_eq!(told(&mut notices, 70_100, &["node-gone"]), [(true, "host-silent")]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A snapshot in the text format of `OpenMetrics` 1.0, which Prometheus scrapes.
 
+use crate::alarms::HostFigures;
 use crate::values::{Refusal, ValueBoard, ValueReport};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
@@ -12,14 +13,17 @@ use std::fmt;
 /// Media type of the format.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Returns all series of a snapshot, each with the label `node`, and those of values from outside.
+/// Returns all series of a snapshot, each with the label `node`, and those of values from outside and of hosts.
 ///
 /// # Errors
 /// If the encoder fails, which it does only when it cannot write text.
-pub fn encode(snapshot: Snapshot, values: &ValueBoard) -> Result<String, fmt::Error> {
+pub(crate) fn encode(
+    snapshot: Snapshot,
+    (values, hosts): (&ValueBoard, &HostFigures),
+) -> Result<String, fmt::Error> {
     let mut registry = Registry::default();
     let values = Values { reports: values.reports(), refusals: values.refusals() };
-    registry.register_collector(Box::new(Collected { snapshot, values }));
+    registry.register_collector(Box::new(Collected { snapshot, values, hosts: hosts.clone() }));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)?;
     Ok(text)
@@ -29,6 +33,7 @@ pub fn encode(snapshot: Snapshot, values: &ValueBoard) -> Result<String, fmt::Er
 struct Collected {
     snapshot: Snapshot,
     values: Values,
+    hosts: HostFigures,
 }
 
 /// Values from outside.
@@ -43,6 +48,7 @@ impl Collector for Collected {
         for metric in catalog::ALL.iter().filter(|metric| metric.kind != Kind::Row) {
             let mut family = Family::begin(metric, &mut encoder)?;
             self.values.add_to(&mut family)?;
+            add_hosts(&self.hosts, &mut family)?;
             for (name, node) in &self.snapshot.nodes {
                 if let Some(value) = of_publication(metric, node) {
                     family.add_labelled(&[("node", name)], &[value])?;
@@ -84,6 +90,24 @@ impl Values {
         }
         Ok(())
     }
+}
+
+/// Adds the series of a metric of hosts, if it is one.
+fn add_hosts(hosts: &HostFigures, family: &mut Family<'_>) -> fmt::Result {
+    let metric = family.metric;
+    if *metric == catalog::NODE_HOST {
+        for (node, host) in &hosts.hosts {
+            family.add_labelled(&[("node", node), ("host", host)], &[1])?;
+        }
+    }
+    for (host, count) in &hosts.counts {
+        if *metric == catalog::HOST_NODES {
+            family.add_labelled(&[("host", host)], &[count.nodes])?;
+        } else if *metric == catalog::HOST_NODES_AWAY {
+            family.add_labelled(&[("host", host)], &[count.away()])?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the value of a metric about the publication of a node itself; `None` of other metrics.

@@ -41,8 +41,16 @@ pub const RULES: &[Rule] = &[
         remedy: "Look the reason up in docs/concepts/ledger.md",
     },
     Rule {
+        name: "SheafHostSilent",
+        expression: "sheaf_host_nodes_away == sheaf_host_nodes and sheaf_host_nodes > 1",
+        hold: "5s",
+        severity: "error",
+        summary: "All nodes on {{ $labels.host }} are silent or have ended",
+        remedy: "Look at the host, its power and its network, and whether its agent runs; if several hosts are silent, at what they have in common",
+    },
+    Rule {
         name: "SheafNodeSilent",
-        expression: "sheaf_node_age_seconds > 5 and on (node) sheaf_node_up == 1",
+        expression: "sheaf_node_age_seconds > 5 and on (node) sheaf_node_up == 1 unless on (node) (sheaf_node_host and on (host) (sheaf_host_nodes_away == sheaf_host_nodes and sheaf_host_nodes > 1))",
         hold: "5s",
         severity: "error",
         summary: "{{ $labels.node }} publishes nothing",

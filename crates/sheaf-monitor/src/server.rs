@@ -43,6 +43,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get("/assets/{*path}", asset),
         Route::get("/api/v1/openapi.json", description),
         Route::get("/api/v1/state", state),
+        Route::get("/api/v1/alarms", alarms),
         Route::get("/api/v1/stream", state_stream),
         Route::get("/api/v1/nodes/{name}", node),
         Route::get("/api/v1/columns", column_list),
@@ -123,6 +124,11 @@ async fn state(State(server): State<Server>) -> Response {
     ([(header::CONTENT_TYPE, JSON)], tick.state).into_response()
 }
 
+async fn alarms(State(server): State<Server>) -> Response {
+    let tick = server.ticks.borrow().clone();
+    ([(header::CONTENT_TYPE, JSON)], tick.alarms).into_response()
+}
+
 /// Sends the newest state again and again, as server-sent events. A client that reads slowly misses states; it does not get old ones.
 async fn state_stream(State(server): State<Server>, headers: HeaderMap) -> Response {
     let Server { mut ticks, door, .. } = server;
@@ -195,7 +201,8 @@ async fn live(State(server): State<Server>, Query(After { after }): Query<After>
 }
 
 async fn metrics(State(server): State<Server>) -> Response {
-    match openmetrics::encode(server.shared.hub.snapshot(), &server.shared.values) {
+    let hosts = server.ticks.borrow().hosts.clone();
+    match openmetrics::encode(server.shared.hub.snapshot(), (&server.shared.values, &hosts)) {
         Ok(text) => ([(header::CONTENT_TYPE, openmetrics::MEDIA_TYPE)], text).into_response(),
         Err(error) => {
             (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot encode metrics: {error}\n")).into_response()

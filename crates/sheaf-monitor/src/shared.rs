@@ -1,5 +1,6 @@
 //! Data that the threads of a monitor share.
 
+use crate::alarms::HostFigures;
 use crate::description::{RunDescription, RunVerdict};
 use crate::histogram_files::HistogramFiles;
 use crate::history::History;
@@ -24,6 +25,10 @@ pub(crate) struct Tick {
     pub(crate) state: Bytes,
     /// The state as a server-sent event, encoded once for all clients.
     pub(crate) event: Bytes,
+    /// The part of the state that is about alarms, as JSON.
+    pub(crate) alarms: Bytes,
+    /// Hosts of the run.
+    pub(crate) hosts: Arc<HostFigures>,
 }
 
 /// Data that the server, its clock and the command share. Threads that carry data share only the hub with them, whose lock they take

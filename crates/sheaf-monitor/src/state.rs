@@ -4,6 +4,7 @@ mod alarm;
 mod books;
 mod nodes;
 
+pub(crate) use alarm::AlarmList;
 pub use alarm::{Alarm, AlarmSilence, PastAlarm, Severity};
 pub use books::{Books, Cause, Culprit, DeadTime, Drop, Events, Fragments, Imbalance, Shut, Triggers};
 pub(crate) use nodes::figures as figures_of;

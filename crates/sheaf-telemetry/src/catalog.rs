@@ -133,6 +133,12 @@ metrics! {
     NODE_AGE = Gauge Seconds "sheaf_node_age_seconds" [];
     /// Number of times that a node began again during the run.
     NODE_RESTARTS = Counter Count "sheaf_node_restarts_total" [];
+    /// 1 for the host of a node that an agent starts.
+    NODE_HOST = Gauge Count "sheaf_node_host" ["host"];
+    /// Nodes on the host of an agent that have been there in this run and that no operator has excluded. It belongs to no node.
+    HOST_NODES = Gauge Count "sheaf_host_nodes" ["host"];
+    /// Those of them that are silent or have ended. It belongs to no node.
+    HOST_NODES_AWAY = Gauge Count "sheaf_host_nodes_away" ["host"];
     /// Payload received from sources.
     RECEIVED_BYTES = Counter Bytes "sheaf_received_bytes_total" [];
     /// Fragments with a lower event id than an earlier one of their source. They are built like others.

@@ -341,6 +341,10 @@ codes! {
     NODE_SILENT = Error "node-silent" "Its process is stopped, hangs, or gets no processor time, or its agent is not connected: look at its host; `sheaf ctl recover` starts it again.";
     /// A node has ended during the run.
     NODE_GONE = Error "node-gone" "Its log has the reason; `sheaf ctl recover` starts it again during the run, and `sheaf ctl exclude` leaves it out.";
+    /// All nodes of a host have ended or do not publish.
+    HOST_SILENT = Error "host-silent" "Look at the host, its power and its network, and whether its agent runs: when the agent is back, its nodes are started again.";
+    /// The same of several hosts at once.
+    HOSTS_SILENT = Error "hosts-silent" "Look at what these hosts have in common: a switch, a power line, or the network of the host of the run.";
     /// More than 5 % of the last 10 s were dead time.
     DEAD_TIME = Warning "dead-time" "The alarm names the cause and who holds the run up; see [it is slower than expected](#it-is-slower-than-expected).";
     /// Events were built without a required source in the last 10 s.

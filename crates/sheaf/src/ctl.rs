@@ -1,5 +1,6 @@
 //! `sheaf ctl`: gives commands to a controller, from a shell or a script.
 
+pub(crate) mod alarms;
 pub(crate) mod client;
 mod excluding;
 mod scan;
@@ -259,7 +260,8 @@ impl Desk {
     }
 
     fn status(&self) -> anyhow::Result<Verdict> {
-        let control = self.control()?;
+        let mut control = self.control()?;
+        control["alarms"] = self.client.get("/api/v1/alarms")?["alarms"].take();
         if self.json {
             print_json(&control)?;
         } else {
@@ -376,6 +378,7 @@ fn describe(control: &Value) -> String {
         lines += &format!("sequence  {}\n", sequence::describe(&control["sequence"]));
     }
     lines += &excluding::describe(control);
+    lines += &alarms::describe(&control["alarms"]);
     lines += &silence::describe(&control["silences"]);
     for fault in control["faults"].as_array().into_iter().flatten() {
         lines += &format!(

@@ -159,6 +159,7 @@ mod tests {
             remedy: "look at its disk".into(),
             since_ms: 1_000,
             silence: None,
+            folded: Vec::new(),
         };
         Notice { ended: ended_ms.is_some(), run: Some(7), alarm, ended_ms }
     }

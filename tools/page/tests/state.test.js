@@ -68,6 +68,26 @@ scenario("losses and imbalances are in the header", async (mock, show) => {
   assert.ok(await page.locator(".header #losses.bad").isVisible());
 });
 
+scenario("the alarm of a host has those of its nodes folded under it", async (mock, show) => {
+  const page = await show();
+  mock.change((state) => {
+    const node = (name) => ({ code: "node-silent", severity: "error", text: `${name} has published nothing for 4 s`, culprit: name,
+      remedy: "look at its host", since_ms: Date.now(), silence: null, folded: [] });
+    const folded = ["bu0", "bu1"].map(node);
+    state.alarms = [{ ...node("daq07"), code: "host-silent", text: "all 2 nodes on daq07 are silent", folded }];
+  });
+  await until(page, () => document.querySelectorAll(".alarm").length === 1);
+  const alarm = page.locator(".alarm");
+  assert.match(await alarm.innerText(), /error all 2 nodes on daq07 are silent[^]*Remedy: look at its host[^]*2 nodes/);
+  assert.doesNotMatch(await alarm.innerText(), /bu0/);
+  await alarm.locator("summary").click();
+  assert.match(await alarm.innerText(), /bu0 has published nothing for 4 s\s+bu1 has published/);
+  // It stays open while new states come.
+  mock.send();
+  await until(page, () => document.querySelector(".alarm details").open);
+  assert.match(await page.title(), /^\(1\) /);
+});
+
 scenario("an alarm is first below the header, with culprit and remedy, and goes when it is over", async (mock, show) => {
   const page = await show();
   const first = await page.evaluate(() => document.querySelector("main").firstElementChild.id);

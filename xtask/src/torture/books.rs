@@ -148,7 +148,7 @@ impl Trial {
         }
     }
 
-    fn verify(&mut self, run: &Path, promise: &Promise) -> Result<Value> {
+    pub(super) fn verify(&mut self, run: &Path, promise: &Promise) -> Result<Value> {
         let output = Command::new(&self.sheaf).args(["verify", "--json"]).arg(run).output()?;
         let report: Value =
             serde_json::from_slice(&output.stdout).context("`sheaf verify` printed no JSON")?;
@@ -164,7 +164,7 @@ impl Trial {
         Ok(report)
     }
 
-    fn events(&mut self, run: &Path, promise: &Promise) -> Result<Events> {
+    pub(super) fn events(&mut self, run: &Path, promise: &Promise) -> Result<Events> {
         let output = Command::new(&self.sheaf).args(["dump", "--csv"]).arg(run).output()?;
         if !output.status.success() && !matches!(promise.kept, Kept::Unbooked) {
             self.problem(format!("dump ended with {}", output.status));
@@ -190,7 +190,13 @@ impl Trial {
     }
 
     /// Checks that the summary adds up and agrees with the manifest, `verify` and the files.
-    fn check_books(&mut self, run: &Path, summary: &Value, verify: &Value, events: &Events) -> Result<()> {
+    pub(super) fn check_books(
+        &mut self,
+        run: &Path,
+        summary: &Value,
+        verify: &Value,
+        events: &Events,
+    ) -> Result<()> {
         let ledger = &summary["ledger"];
         let (triggers, stored) = (number(&ledger["triggers"]), number(&ledger["stored"]));
         let bins = stored + number(&ledger["rejected"]) + dropped(ledger);
@@ -229,7 +235,7 @@ impl Trial {
     }
 
     /// Checks that only losses occurred that the promise permits.
-    fn check_kept(&mut self, summary: &Value, promise: &Promise, events: &Events, sources: u64) {
+    pub(super) fn check_kept(&mut self, summary: &Value, promise: &Promise, events: &Events, sources: u64) {
         let ledger = &summary["ledger"];
         let may_drop: &[&str] = match &promise.kept {
             Kept::ButDropped(reasons) => reasons,

@@ -6,13 +6,21 @@
 //! | `resources` | disks, descriptors and memory that run out; strangers at the doors |
 //! | `deaths` | a process is killed or asked to end: the run ends as documented |
 //! | `programs` | programs that feed a run are killed or stopped: no fragment is lost or doubled |
+//! | `control` | the controller is killed and started again: its run goes on, and commands have one effect |
+//! | `stops` | a node hangs while a run is stopped: each stop ends within its limits |
+//! | `agents` | agents are killed and stopped: their nodes come back in the same run, and what was lost is named |
+//! | `database` | the database of runs cannot be used: runs are good, and their records come in later |
 //! | `endurance` | a long run with a kill every ten seconds: memory and descriptors do not grow |
 
+mod agents;
+mod control;
+mod database;
 mod deaths;
 mod endurance;
 mod programs;
 mod resources;
 mod slowness;
+mod stops;
 
 use super::run::{Run, run_directory};
 use super::trial::Trial;
@@ -46,11 +54,15 @@ pub(super) enum Outcome {
 }
 
 /// Families of cases, in the order in which they are tried.
-pub(super) const FAMILIES: [(&str, &[Case]); 5] = [
+pub(super) const FAMILIES: [(&str, &[Case]); 9] = [
     ("slowness", slowness::CASES),
     ("resources", resources::CASES),
     ("deaths", deaths::CASES),
     ("programs", programs::CASES),
+    ("control", control::CASES),
+    ("stops", stops::CASES),
+    ("agents", agents::CASES),
+    ("database", database::CASES),
     ("endurance", endurance::CASES),
 ];
 

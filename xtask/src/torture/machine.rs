@@ -47,6 +47,11 @@ impl Disk {
         tool("mount", &["-o", "remount,ro", text(&self.path)?])
     }
 
+    /// Makes a read-only file system writable again.
+    pub(super) fn make_writable(&self) -> Result<()> {
+        tool("mount", &["-o", "remount,rw", text(&self.path)?])
+    }
+
     pub(super) fn freeze(&mut self) -> Result<()> {
         tool("fsfreeze", &["-f", text(&self.path)?])?;
         self.is_frozen = true;

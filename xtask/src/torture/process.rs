@@ -45,6 +45,12 @@ pub(super) fn marked(mark: &str) -> Vec<Process> {
     found
 }
 
+/// Returns the parent of a process.
+pub(super) fn parent(id: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+}
+
 fn arguments(process: &Path) -> Vec<String> {
     let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
     let words = line.split(|byte| *byte == 0);

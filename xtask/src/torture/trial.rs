@@ -33,6 +33,8 @@ pub(super) struct Trial {
     pub(super) scale: Scale,
     /// Minutes of triggers of a soak, if given.
     pub(super) soak_minutes: Option<u64>,
+    /// Number of stops of a case about them, if given.
+    pub(super) stops: Option<u64>,
     /// Actions, in order.
     pub(super) notes: Vec<String>,
     /// Broken promises.
@@ -87,6 +89,14 @@ impl Trial {
         for id in hit {
             // A process may have been killed for its silence. The books show the consequences.
             let _ = process::signal(id, "CONT");
+        }
+    }
+
+    /// Kills all processes of the case.
+    pub(super) fn kill_processes(&self) {
+        for process in process::marked(&self.mark) {
+            // It may end by itself at this moment.
+            let _ = process::signal(process.id, "KILL");
         }
     }
 

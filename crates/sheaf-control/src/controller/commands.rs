@@ -114,11 +114,13 @@ impl Controller {
     /// A run that is configured has its settings.
     pub(super) fn check_settings(&self, request: &Request) -> Result<(), Refusal> {
         match &self.run {
-            Some(run) if !request.settings.is_empty() && request.command != Command::Switch => Err(Refusal::new(
-                RefusalCode::State,
-                format!("{} is configured, with its settings", run.name()),
-                "start it without settings, or stop it and start another",
-            )),
+            Some(run) if !request.settings.is_empty() && request.command != Command::Switch => {
+                Err(Refusal::new(
+                    RefusalCode::State,
+                    format!("{} is configured, with its settings", run.name()),
+                    "start it without settings, or stop it and start another",
+                ))
+            }
             _ => Ok(()),
         }
     }
@@ -159,9 +161,9 @@ impl Controller {
         self.launches += 1;
         let launch = Launch(self.launches);
         let (settings, by) = (request.settings.clone(), operator.name.clone());
-        let exclusions = self.exclusions.clone();
-        self.run = Some(Current::new(launch, (settings.clone(), by.clone()), wish, exclusions.clone()));
-        self.effects.push_back(Effect::Launch { launch, held: wish == Wish::Hold, exclusions, settings, by });
+        let run = Current::new(launch, (settings, by), wish, self.exclusions.clone());
+        self.effects.push_back(run.to_launch());
+        self.run = Some(run);
     }
 
     /// Changes what the run shall do.

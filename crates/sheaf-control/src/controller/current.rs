@@ -1,5 +1,6 @@
 //! The run that a controller directs.
 
+use super::Effect;
 use crate::limits::Limits;
 use crate::link::{Exclusions, Launch, NextRun, Order, Report, RunResult, RunState, Wish};
 use crate::means::Ending;
@@ -37,8 +38,8 @@ impl Current {
     }
 
     pub(super) fn restore(saved: SavedRun, limits: &Limits, now: Timestamp) -> Self {
-        let SavedRun { launch, settings, by, order, run, ending, ended } = saved;
-        let report = Report { run, ..Report::default() };
+        let SavedRun { launch, settings, by, order, run, report, ending, ended } = saved;
+        let report = Report { run, ..report };
         let ending = ending.map(|step| Ending::at(step, limits, now));
         Self { launch, settings, by, order, report, is_linked: false, ending, ended }
     }
@@ -50,9 +51,17 @@ impl Current {
             by: self.by.clone(),
             order: self.order.clone(),
             run: self.report.run,
+            report: Report { waits_for: None, ..self.report.clone() },
             ending: self.ending.map(Ending::step),
             ended: self.ended,
         }
+    }
+
+    /// Returns what starts its process.
+    pub(super) fn to_launch(&self) -> Effect {
+        let Order { wish, exclusions, .. } = self.order.clone();
+        let (settings, by) = (self.settings.clone(), self.by.clone());
+        Effect::Launch { launch: self.launch, held: wish == Wish::Hold, exclusions, settings, by }
     }
 
     pub(super) fn launch(&self) -> Launch {

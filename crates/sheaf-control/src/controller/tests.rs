@@ -64,6 +64,37 @@ fn a_request_that_comes_again_has_no_second_effect_even_when_the_state_has_chang
     assert_eq!(other.code, RefusalCode::State);
 }
 
+/// The next controller has not reached the run yet, and knows what it does.
+#[test]
+fn a_controller_that_begins_takes_the_commands_that_its_predecessor_would_have_taken() {
+    let (controller, launch) = running();
+    let mut next = Controller::restore(controller.save(), Limits::default(), at(10));
+    assert_eq!(next.state(), State::Running);
+    assert!(ask(&mut next, 11, Command::Pause, "b").is_ok());
+    assert!(next.view().operation.is_some(), "the run has not followed the order");
+    next.handle_link(at(12), launch, true);
+    let order = Order { number: 2, wish: Wish::Pause, ..controller.run.expect("it runs").order().clone() };
+    assert_eq!(next.poll_effect(), Some(Effect::Send { launch, order }));
+    next.handle_report(at(13), launch, report(2, RunState::Paused));
+    assert_eq!(next.view().operation, None);
+}
+
+#[test]
+fn a_run_that_was_accepted_and_not_launched_is_launched_by_the_next_controller_unless_it_is_to_end() {
+    let mut controller = Controller::new(Limits::default());
+    let accepted = ask(&mut controller, 1, Command::Configure, "a").expect("it is idle");
+    let launched = controller.poll_effect();
+    let mut next = Controller::restore(controller.save(), Limits::default(), at(10));
+    next.handle_unlaunched(at(10));
+    assert_eq!(next.poll_effect(), launched);
+    assert!(ask(&mut controller, 2, Command::Stop, "b").is_ok());
+    let mut last = Controller::restore(controller.save(), Limits::default(), at(10));
+    last.handle_unlaunched(at(10));
+    assert_eq!((last.poll_effect(), last.state()), (None, State::Idle));
+    let superseded = last.operation(accepted.operation).and_then(|operation| operation.end.clone());
+    assert_eq!(superseded.map(|end| end.result), Some(Outcome::Superseded));
+}
+
 #[test]
 fn who_has_seen_an_old_state_is_refused() {
     let (mut controller, _) = running();

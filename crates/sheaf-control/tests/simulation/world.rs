@@ -50,6 +50,7 @@ impl Reached {
             "died",
             "controller died",
             "died before doing",
+            "launched by the next controller",
             "died before writing",
             "link broke",
             "run ended",
@@ -270,8 +271,14 @@ impl World {
 
     fn revive(&mut self, now: Timestamp) {
         if self.controller.is_none() && (self.now >= self.back_at || !self.trouble) {
-            self.controller = Some(Controller::restore(self.disk.clone(), limits(), now));
+            let controller = Controller::restore(self.disk.clone(), limits(), now);
+            let has_begun = controller.launch().is_none_or(|launch| self.launches.contains(&launch));
+            self.controller = Some(controller);
             self.unreached_since = self.now;
+            if !has_begun {
+                self.reached.note("launched by the next controller");
+                self.call(|controller| controller.handle_unlaunched(now));
+            }
         }
     }
 
@@ -316,7 +323,10 @@ impl World {
             let text = serde_json::to_string(&self.disk).expect("it is plain data");
             assert_eq!(serde_json::from_str::<Saved>(&text).expect("what was written"), self.disk);
         }
-        if self.trouble && self.rng.one_in(1_000) {
+        // A process that was decided on and is not started yet is where most is at stake.
+        let launch = self.disk.run.as_ref().map(|run| run.launch);
+        let is_launch = launch.is_some_and(|launch| !self.launches.contains(&launch));
+        if self.trouble && self.rng.one_in(if is_launch { 50 } else { 1_000 }) {
             self.died("died before doing");
             return None;
         }
@@ -394,7 +404,9 @@ impl World {
                         _ => {}
                     }
                 }
-                Some(Outcome::Failed) if operation.command == Command::Switch => self.reached.note("not switched"),
+                Some(Outcome::Failed) if operation.command == Command::Switch => {
+                    self.reached.note("not switched")
+                }
                 Some(Outcome::Failed) => self.reached.note("failed"),
                 Some(Outcome::Superseded) => self.reached.note("superseded"),
                 None => panic!("an operation ended without an end"),

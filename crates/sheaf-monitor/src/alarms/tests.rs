@@ -5,7 +5,7 @@ use crate::state::{Books, Cause, Culprit, DeadTime, Drop, Run};
 use std::collections::BTreeMap;
 
 /// A run at this time with nothing wrong.
-fn state(time_ms: u64) -> State {
+pub(crate) fn state(time_ms: u64) -> State {
     State {
         time_ms,
         age_ms: Some(0),
@@ -14,7 +14,7 @@ fn state(time_ms: u64) -> State {
     }
 }
 
-fn node(name: &str) -> NodeState {
+pub(crate) fn node(name: &str) -> NodeState {
     NodeState {
         name: name.into(),
         role: "builder".into(),
@@ -166,10 +166,18 @@ fn an_output_that_is_out_of_room_for_a_moment_is_ordinary() {
 #[test]
 fn every_alarm_has_a_code_in_the_list() {
     let listed: Vec<_> = CODES.iter().map(|(code, _)| *code).collect();
-    let source = include_str!("../alarms.rs");
+    let source = [include_str!("../alarms.rs"), include_str!("hosts.rs")].concat();
     let raised = source.split("alarm(\"").skip(1).filter_map(|rest| rest.split('"').next());
     for code in raised {
         assert!(listed.contains(&code), "{code}");
+    }
+}
+
+/// An alarm is a message of the log, too.
+#[test]
+fn every_alarm_is_a_code_of_messages() {
+    for (code, _) in CODES {
+        assert!(sheaf_telemetry::codes::find(code).is_some(), "{code} is no code of messages");
     }
 }
 

@@ -281,6 +281,9 @@ fn state() -> Vec<Operation> {
     vec![
         Operation::get("/api/v1/state", ("state", "state"), "Returns the state of the run")
             .gives(200, "The state.", &reference("State"), &examples::state()),
+        Operation::get("/api/v1/alarms", ("state", "alarms"), "Returns the alarms of the run")
+            .note("The same as in the state, for programs that need nothing else.")
+            .gives(200, "The alarms.", &reference("AlarmList"), &examples::alarms()),
         Operation::get("/api/v1/stream", ("state", "stream"), "Sends the state again and again")
             .note("Server-sent events `state`, each with the state as data, at most five times and at least once a second.")
             .gives_media("text/event-stream", "The states. It ends with the server."),

@@ -1,6 +1,7 @@
 //! The format of metrics.
 
 use super::*;
+use crate::state::{NodeState, State};
 use crate::values::{DeclaredValue, Offer};
 use sheaf_telemetry::buckets::Buckets;
 use sheaf_telemetry::{Hub, SeriesList};
@@ -41,7 +42,18 @@ fn text() -> String {
     });
     let hub = Hub::default();
     hub.add("evm", publisher.publication());
-    encode(hub.snapshot(), &values()).expect("text can be written")
+    encode(hub.snapshot(), (&values(), &hosts())).expect("text can be written")
+}
+
+/// A host with three nodes, of which one is silent.
+fn hosts() -> HostFigures {
+    let node = |name: &str, age_ms| NodeState {
+        agent: Some("daq07:7071".into()),
+        age_ms: Some(age_ms),
+        ..crate::alarms::tests::node(name)
+    };
+    let nodes = vec![node("bu0", 0), node("bu1", 2_000), node("bu2", 0)];
+    HostFigures::of(&State { nodes, ..crate::alarms::tests::state(0) })
 }
 
 #[test]
@@ -55,6 +67,9 @@ fn series_have_names_units_and_labels() {
         r#"sheaf_dead_seconds_total{node="evm",cause="builder_credit",culprit="bu \"0\""} 0.25"#,
         r#"sheaf_node_up{node="evm"} 1"#,
         r#"sheaf_value{name="hv",unit="V"} 1500.25"#,
+        r#"sheaf_node_host{node="bu1",host="daq07"} 1"#,
+        r#"sheaf_host_nodes{host="daq07"} 3"#,
+        r#"sheaf_host_nodes_away{host="daq07"} 1"#,
         r#"sheaf_value_fresh{name="hv"} 1"#,
         r#"sheaf_value_fresh{name="never"} 0"#,
         r#"sheaf_value_readings_total{name="old"} 1"#,

@@ -1,5 +1,6 @@
 //! Conditions that an operator must know.
 
+use super::State;
 use serde::{Deserialize, Serialize};
 
 /// Importance of an alarm.
@@ -29,6 +30,34 @@ pub struct Alarm {
     pub since_ms: u64,
     /// The silence that suppresses its notices, if there is one.
     pub silence: Option<AlarmSilence>,
+    /// Alarms that this one stands for: those of the nodes of a host, or of several hosts. They are not alarms of their own as long as it lasts.
+    pub folded: Vec<Alarm>,
+}
+
+impl Alarm {
+    /// Calls a function with the alarm and with those that it stands for.
+    pub(crate) fn for_each(&self, call: &mut impl FnMut(&Self)) {
+        call(self);
+        self.folded.iter().for_each(|alarm| alarm.for_each(call));
+    }
+}
+
+/// The alarms of a state, for programs that need nothing else.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct AlarmList<'a> {
+    /// When the state was composed, in milliseconds since 1970.
+    time_ms: u64,
+    /// Number of the run.
+    run: Option<u64>,
+    alarms: &'a [Alarm],
+    past_alarms: &'a [PastAlarm],
+}
+
+impl<'a> AlarmList<'a> {
+    pub(crate) fn of(state: &'a State) -> Self {
+        let State { time_ms, alarms, past_alarms, .. } = state;
+        Self { time_ms: *time_ms, run: state.run.number, alarms, past_alarms }
+    }
 }
 
 /// A silence of alarms, which somebody has asked for.

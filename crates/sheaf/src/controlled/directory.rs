@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use sheaf_machine::process::ProcessId;
 use sheaf_machine::{connect_to, listen_at};
 use sheaf_store::write_whole;
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -30,9 +30,25 @@ impl LaunchDirectory {
         Self { path }
     }
 
-    /// Makes the directory, for this user only: who can write in it directs the run.
-    pub(crate) fn create(&self) -> io::Result<()> {
-        DirBuilder::new().mode(0o700).create(&self.path)
+    /// Makes the directory, for this user only: who can write in it directs the run. Returns the file that takes the output of the process.
+    /// It is locked as long as a process has it open, from the moment in which that is started.
+    pub(crate) fn create(&self) -> io::Result<File> {
+        // An attempt of a controller that died before it had started the process.
+        match fs::remove_dir_all(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => DirBuilder::new().mode(0o700).create(&self.path)?,
+        }
+        let log = File::create(self.log())?;
+        log.lock()?;
+        Ok(log)
+    }
+
+    /// Returns whether a process was started for this launch, also if it has not come so far as to note itself.
+    pub(crate) fn has_begun(&self) -> bool {
+        let has_noted = || self.process().is_some() || self.result().is_some();
+        let is_locked = || File::open(self.log()).is_ok_and(|log| log.try_lock_shared().is_err());
+        // In this order, and the first one again: a process may note itself and end between the two.
+        has_noted() || is_locked() || has_noted()
     }
 
     pub(crate) fn path(&self) -> &Path {

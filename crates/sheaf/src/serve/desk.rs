@@ -76,11 +76,18 @@ impl Desk {
     ) -> anyhow::Result<Self> {
         let saved = read_state(&directory.state())?;
         let clock = Clock::new();
-        let controller = Controller::restore(saved.clone(), limits(config), clock.now());
+        let mut controller = Controller::restore(saved.clone(), limits(config), clock.now());
         let journal = Journal::open(&directory.journal())?;
-        if let Some(launch) = controller.launch() {
-            log_as!(CONTROL_NEWS; "there is a run of an earlier controller, which goes on");
-            launcher.listen(launch, None)?;
+        match controller.launch() {
+            Some(launch) if launcher.has_begun(launch) => {
+                log_as!(CONTROL_NEWS; "there is a run of an earlier controller, which goes on");
+                launcher.listen(launch, None)?;
+            }
+            Some(_) => {
+                log_as!(CONTROL_NEWS; "an earlier controller has accepted a run and not started it");
+                controller.handle_unlaunched(clock.now());
+            }
+            None => {}
         }
         let mut desk = Self {
             controller,

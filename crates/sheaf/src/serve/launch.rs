@@ -18,7 +18,6 @@ use sheaf_control::request::{RunSettings, SequenceRow};
 use sheaf_monitor::values::ValueKeeper;
 use sheaf_telemetry::log_as;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -28,9 +27,6 @@ use std::time::{Duration, Instant};
 
 /// Pause between two attempts to reach a process.
 const PAUSE: Duration = Duration::from_millis(20);
-
-/// Time in which a process that was started by a controller that has died must have noted itself.
-const NOTED: Duration = Duration::from_secs(10);
 
 /// Time that nodes have to close their files when the process that has started them is dead.
 const ORPHANS: Duration = Duration::from_secs(20);
@@ -62,8 +58,8 @@ impl Launcher {
     ) -> anyhow::Result<()> {
         self.directory.remove_old_launches(launch);
         let directory = self.directory.launch(launch);
-        directory.create().with_context(|| format!("cannot create {}", directory.path().display()))?;
-        let log = File::create(directory.log()).context("cannot create the log of the run")?;
+        let create = || format!("cannot create {}", directory.path().display());
+        let log = directory.create().with_context(create)?;
         let mut command =
             Command::new(std::env::current_exe().context("cannot determine the path of this program")?);
         command.arg("run").args(&self.config).arg("--controlled").arg(directory.path());
@@ -152,20 +148,17 @@ impl Launcher {
         )
     }
 
+    /// Returns whether a process was started for a launch, by this controller or an earlier one.
+    pub(super) fn has_begun(&self, launch: Launch) -> bool {
+        self.directory.launch(launch).has_begun()
+    }
+
     /// Listens to the process of a run, which this controller has started or an earlier one.
     pub(super) fn listen(&self, launch: Launch, child: Option<Child>) -> anyhow::Result<()> {
         let directory = self.directory.launch(launch);
         let (inbox, page) = (self.inbox.clone(), self.page.clone());
-        let listener = Listener {
-            launch,
-            directory,
-            child,
-            inbox,
-            page,
-            log_bytes: self.log_bytes,
-            message: 0,
-            began: Instant::now(),
-        };
+        let listener =
+            Listener { launch, directory, child, inbox, page, log_bytes: self.log_bytes, message: 0 };
         let spawned = std::thread::Builder::new().name("launch".into()).spawn(move || listener.run());
         spawned.context("cannot start a thread")?;
         Ok(())
@@ -196,7 +189,6 @@ struct Listener {
     log_bytes: u64,
     /// Number of the last message of the log.
     message: u64,
-    began: Instant,
 }
 
 impl Listener {
@@ -229,7 +221,7 @@ impl Listener {
             Some(process) => {
                 (!process.lives()).then(|| "how is not known, the controller was not there".to_owned())
             }
-            None => (self.began.elapsed() > NOTED).then(|| "it did not begin".to_owned()),
+            None => (!self.directory.has_begun()).then(|| "it did not begin".to_owned()),
         }
     }
 

@@ -1,6 +1,7 @@
 //! A state of a run as text for a terminal.
 
 use crate::console::{count, count_f64};
+use crate::ctl::alarms::folded_under;
 use ::console::{Style, StyledObject, truncate_str};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -188,6 +189,10 @@ impl Frame<'_> {
             let label = style.apply_to(text(&alarm["severity"]).to_uppercase());
             lines.add(&format!("{label}  {}", style.apply_to(text(&alarm["text"]))));
             lines.add(&format!("  {}", text(&alarm["remedy"])));
+            let folded = folded_under(alarm);
+            if !folded.is_empty() {
+                lines.add(&format!("  stands for {}", folded.join(", ")));
+            }
             if let Some(by) = alarm["silence"]["by"].as_str() {
                 lines.add(&format!("  silenced by {by}: {}", text(&alarm["silence"]["why"])));
             }

@@ -457,3 +457,43 @@ fn a_controller_operates_a_run_whose_event_manager_has_an_agent() {
         verify(&part, 0);
     }
 }
+
+/// All nodes of a host are stopped, as if it had lost its power: one alarm names the host.
+#[test]
+fn a_host_whose_nodes_are_all_silent_has_one_alarm_until_they_are_back() {
+    let system = System::new();
+    let agent = system.agent("one");
+    let at = &*agent.address;
+    system.configure(UNTIL_STOPPED, ["", "", at, at, at]);
+    let text = fs::read_to_string(system.scratch.join("run/run.toml")).unwrap();
+    let controller = Controller::begin(&text);
+    controller.ctl("start").exits(0);
+    wait_until("triggers are taken", || controller.triggers_so_far() > 20.0);
+    let nodes = ["ru1", "bu0", "bu1"].map(|name| agent.node(name));
+    nodes.iter().for_each(|node| signal(*node, "STOP"));
+    let alarms = || controller.http("GET", "/api/v1/alarms", &[], "").1["alarms"].clone();
+    let codes = |alarms: &Value| -> Vec<String> {
+        let alarms = alarms.as_array().unwrap().iter();
+        alarms.map(|alarm| alarm["code"].as_str().unwrap().to_owned()).collect()
+    };
+    let mut raised = Value::Null;
+    wait_until("an alarm names the host", || {
+        raised = alarms();
+        codes(&raised).iter().any(|code| code == "host-silent")
+    });
+    let of_nodes = |code: &String| code.starts_with("node-");
+    assert!(!codes(&raised).iter().any(of_nodes), "{raised:#}");
+    let host = raised.as_array().unwrap().iter().find(|alarm| alarm["code"] == "host-silent").unwrap();
+    assert_eq!(host["text"], "all 3 nodes on 127.0.0.1 are silent");
+    assert_eq!(codes(&host["folded"]), ["node-silent"; 3]);
+    let status = controller.ctl("status").exits(0);
+    status.prints(&["alarm     error: all 3 nodes on 127.0.0.1 are silent", "stands for ru1, bu0, bu1"]);
+    let metrics = controller.place.sheaf("top --once").exits(0);
+    metrics.prints(&["stands for ru1, bu0, bu1"]);
+    nodes.iter().for_each(|node| signal(*node, "CONT"));
+    wait_until("the alarm ends", || {
+        !codes(&alarms()).iter().any(|code| code == "host-silent" || of_nodes(code))
+    });
+    controller.ctl("stop").exits(0);
+    assert_eq!(controller.runs()[0]["ledger"]["balanced"], true);
+}

@@ -99,4 +99,5 @@ mod trigger_library;
 mod trigger_payloads;
 mod triggers;
 mod values;
+mod whole_shift;
 mod windowed;

@@ -194,6 +194,30 @@ fn a_run_goes_on_without_its_controller_and_follows_the_next_one() {
     controller.place.sheaf("verify runs/run000001").exits(0);
 }
 
+/// On disk, this is a controller that died after it had accepted the command and before it started the process.
+#[test]
+fn a_run_that_was_accepted_and_not_started_is_started_by_the_next_controller() {
+    let mut controller = Controller::begin(SYSTEM);
+    controller.ctl("configure --comment night").exits(0);
+    controller.running().signal("KILL");
+    controller.serve = None;
+    let run = controller.run(1).to_string();
+    let killed = Command::new("pkill").args(["-KILL", "-s", &run]).status().unwrap();
+    assert!(killed.success(), "{killed}");
+    std::fs::remove_dir_all(controller.place.join("runs/run000001")).unwrap();
+    std::fs::remove_file(controller.place.join("runs/control/launch-1/process.json")).unwrap();
+    std::fs::remove_file(controller.place.join("runs/control/launch-1/socket")).unwrap();
+    wait_until("no process of the run is left", || {
+        !Command::new("pgrep").args(["-s", &run]).output().unwrap().status.success()
+    });
+    controller.serve();
+    controller.wait_for("it is configured", |status| status["state"] == "configured");
+    controller.ctl("start").exits(0).says(&["run 1 is running"]);
+    controller.ctl("stop").exits(0).says(&["run 1 ended: all"]);
+    assert_eq!(controller.runs()[0]["comments"][0]["text"], "night");
+    assert_eq!(codes(&controller.status()).len(), 0);
+}
+
 #[test]
 fn a_controller_that_returns_after_the_end_of_its_run_knows_how_it_ended() {
     let mut controller = Controller::begin(SYSTEM);

@@ -93,6 +93,21 @@ pub(in crate::openapi) fn run() -> Value {
     })
 }
 
+/// A host that was lost.
+pub(in crate::openapi) fn alarms() -> Value {
+    let node = |node: &str| {
+        json!({
+            "code": "node-silent", "severity": "error", "text": format!("{node} has published nothing for 4 s"), "culprit": node,
+            "remedy": "look at its host", "since_ms": TIME_MS, "silence": null, "folded": []
+        })
+    };
+    let host = json!({
+        "code": "host-silent", "severity": "error", "text": "all 2 nodes on daq07 are silent", "culprit": "daq07",
+        "remedy": "look at the host", "since_ms": TIME_MS, "silence": null, "folded": [node("bu3"), node("bu4")]
+    });
+    json!({ "time_ms": TIME_MS, "run": 7, "alarms": [host], "past_alarms": [] })
+}
+
 /// The state before a run.
 pub(in crate::openapi) fn state() -> Value {
     let context = Context {

@@ -23,6 +23,7 @@ pub(super) fn all() -> Schemas {
         [("ended_ms", time(), "When it ended"), ("times", count(), "Number of times that it was raised")];
     vec![
         ("State", object(&state())),
+        ("AlarmList", object(&alarm_list())),
         ("Node", node()),
         ("Source", source()),
         ("DeadTime", dead_time()),
@@ -90,6 +91,13 @@ fn state() -> Vec<Member> {
         ("log", list(&reference("Message")), "The last messages of the log"),
         ("control?", reference("Control"), "State of run control, where the page has it"),
     ]
+}
+
+fn alarm_list() -> Vec<Member> {
+    let run = ("run", nullable(&count()), "Number of the run");
+    let of_state = state().into_iter();
+    let kept = of_state.filter(|(name, ..)| matches!(*name, "time_ms" | "alarms" | "past_alarms"));
+    kept.chain([run]).collect()
 }
 
 fn run() -> Value {
@@ -228,6 +236,11 @@ fn alarm(more: &[Member]) -> Value {
         ("remedy", text(), "Advice to the operator"),
         ("since_ms", time(), "When it was raised"),
         ("silence", nullable(&silence), "The silence that suppresses its notices, if there is one"),
+        (
+            "folded",
+            list(&reference("Alarm")),
+            "Alarms that it stands for: those of the nodes of a host, or of several hosts",
+        ),
     ];
     object(&[&members[..], more].concat())
 }
