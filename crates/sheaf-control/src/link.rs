@@ -47,7 +47,8 @@ pub struct Exclusions {
 }
 
 /// A source or a node that can be excluded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Excludable {
     /// A source.
     Source(u32),
@@ -56,6 +57,14 @@ pub enum Excludable {
 }
 
 impl Exclusions {
+    /// Returns whether a source or a node is excluded.
+    pub(crate) fn has(&self, what: &Excludable) -> bool {
+        match what {
+            Excludable::Source(source) => self.sources.contains(source),
+            Excludable::Node(node) => self.nodes.contains(node),
+        }
+    }
+
     /// Excludes a source or a node, or includes it. Returns whether that has changed anything.
     pub(crate) fn set(&mut self, what: Excludable, is_excluded: bool) -> bool {
         fn set<T: Ord>(all: &mut BTreeSet<T>, one: T, is_excluded: bool) -> bool {

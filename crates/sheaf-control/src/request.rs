@@ -100,6 +100,22 @@ pub struct Operator {
     pub name: String,
     /// Rights of the operator.
     pub role: Role,
+    /// Where the commands come from, for records: a program, a hook, a signal.
+    pub via: Option<String>,
+}
+
+impl Operator {
+    /// Makes an operator of whom nothing else is known.
+    #[must_use]
+    pub fn new(name: impl Into<String>, role: Role) -> Self {
+        Self { name: name.into(), role, via: None }
+    }
+
+    /// Says where the commands come from.
+    #[must_use]
+    pub fn via(self, via: impl Into<String>) -> Self {
+        Self { via: Some(via.into()), ..self }
+    }
 }
 
 /// Settings of one run: its end, and a comment.

@@ -57,13 +57,13 @@ enum CtlCommand {
     /// Take triggers, in a new run if none is configured.
     Start(StartArguments),
     /// Take no triggers until `resume`. The time until then is dead time.
-    Pause(WaitArguments),
+    Pause(CommandArguments),
     /// Take triggers again.
-    Resume(WaitArguments),
+    Resume(CommandArguments),
     /// End the run: build and store its events in flight, within a time limit.
     Stop(StopArguments),
     /// Kill the processes of the run, and clear all faults.
-    Reset(WaitArguments),
+    Reset(CommandArguments),
     /// Exclude sources, readout units or builder units from the run and from those that follow: events are complete without them.
     Exclude(ExclusionArguments),
     /// Include them again, sources from the next fragment of each on.
@@ -96,6 +96,21 @@ struct WaitArguments {
 }
 
 #[derive(Debug, Args)]
+struct CommandArguments {
+    /// Comment for the record of the run, beside the command.
+    #[arg(long, value_name = "TEXT")]
+    comment: Option<String>,
+    #[command(flatten)]
+    wait: WaitArguments,
+}
+
+impl CommandArguments {
+    fn body(&self) -> Value {
+        self.comment.as_ref().map_or_else(|| json!({}), |comment| json!({ "comment": comment }))
+    }
+}
+
+#[derive(Debug, Args)]
 struct BeginArguments {
     /// End the run after this many triggers.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
@@ -125,7 +140,7 @@ struct StopArguments {
     #[arg(long)]
     now: bool,
     #[command(flatten)]
-    wait: WaitArguments,
+    command: CommandArguments,
 }
 
 #[derive(Debug, Args)]
@@ -200,13 +215,16 @@ pub(crate) fn command(arguments: &CtlArguments) -> anyhow::Result<Verdict> {
             let verdict = desk.operate(Command::Start, begin.body(), &begin.wait)?;
             if *until_end { desk.wait_for_end(before) } else { Ok(verdict) }
         }
-        CtlCommand::Pause(wait) => desk.operate(Command::Pause, json!({}), wait),
-        CtlCommand::Resume(wait) => desk.operate(Command::Resume, json!({}), wait),
-        CtlCommand::Stop(StopArguments { now, wait }) => {
-            let body = if *now { json!({ "now": true }) } else { json!({}) };
-            desk.operate(Command::Stop, body, wait)
+        CtlCommand::Pause(given) => desk.operate(Command::Pause, given.body(), &given.wait),
+        CtlCommand::Resume(given) => desk.operate(Command::Resume, given.body(), &given.wait),
+        CtlCommand::Stop(StopArguments { now, command }) => {
+            let mut body = command.body();
+            if *now {
+                body["now"] = true.into();
+            }
+            desk.operate(Command::Stop, body, &command.wait)
         }
-        CtlCommand::Reset(wait) => desk.operate(Command::Reset, json!({}), wait),
+        CtlCommand::Reset(given) => desk.operate(Command::Reset, given.body(), &given.wait),
         CtlCommand::Exclude(arguments) => desk.include(arguments, false),
         CtlCommand::Include(arguments) => desk.include(arguments, true),
         CtlCommand::Recover(arguments) => desk.recover(arguments),

@@ -4,6 +4,7 @@
 //! nothing has to be kept in agreement with it, and a run that was copied to another place is known there.
 
 mod code;
+mod commands;
 pub(crate) mod comments;
 mod compare;
 mod configuration;
@@ -19,10 +20,11 @@ use crate::console::Console;
 use crate::print::{print, print_json};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
+pub(crate) use commands::record_commands;
 use comments::{Comment, Quality};
 use compare::Comparison;
 pub(crate) use configuration::configuration_name;
-pub(crate) use noting::{note, note_addition};
+pub(crate) use noting::{note, note_addition_later};
 pub(crate) use record::Record;
 use record::State;
 use sheaf_store::run::{MANIFEST_NAME, RunLock, runs_in};

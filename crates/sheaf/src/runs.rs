@@ -3,10 +3,12 @@
 
 use crate::arguments::{ControlledArguments, RunArguments};
 use crate::code::{self, Code};
+use crate::commands::{CommandsEnd, RunCommands};
 use crate::console::{self, Console, LOG_NAME};
 use crate::controlled::{Controlled, LaunchDirectory};
 use crate::excluding::Excludables;
 use crate::gate::remote_page_of_runs;
+use crate::given::given;
 use crate::hooks::{HookedRun, Hooks, OwedHooks, RunHooks};
 use crate::host_message::HostRun;
 use crate::network::{self, Listeners};
@@ -193,11 +195,11 @@ impl Runs<'_> {
         supervisor::check(&plan)?;
         space::check(&plan.config)?;
         let hooks = Hooks::find(&plan.config)?;
-        let mut directory = RunDirectory::create(&mut plan.config, created)?;
+        let directory = RunDirectory::create(&mut plan.config, created)?;
         let run = plan.config.run.number;
         let log = directory.as_ref().map(|directory| directory.path.join(LOG_NAME));
         console::begin_run(run.0, log.as_deref().map(|log| (log, plan.config.log.max.0)));
-        if let Some(directory) = &mut directory {
+        if let Some(directory) = &directory {
             self.comment(&directory.path)?;
             let name = self.arguments.config.as_deref().and_then(configuration_name);
             directory.note_origin(name, self.arguments.control.sequence_record())?;
@@ -205,7 +207,7 @@ impl Runs<'_> {
         let path = directory.as_ref().map(|directory| directory.path.clone());
         let hooks = Arc::new(hooks.of_run(self.hooked(run, path.as_deref()), self.page.cloned()));
         // Hooks are last: nothing else keeps the run from starting after them.
-        let prepared = self.prepare(&mut plan, directory.as_mut(), created).and_then(|prepared| match hooks
+        let prepared = self.prepare(&mut plan, directory.as_ref(), created).and_then(|prepared| match hooks
             .before_start(self.steering)
         {
             Ok(()) => Ok(prepared),
@@ -239,16 +241,20 @@ impl Runs<'_> {
     fn conduct(
         &self,
         plan: Arc<Plan>,
-        mut directory: Option<RunDirectory>,
+        directory: Option<RunDirectory>,
         Prepared { scratch, hosts, listeners, key }: Prepared,
         hooks: &Arc<RunHooks>,
         (clock, before): (Clock, f64),
     ) -> anyhow::Result<Verdict> {
         let run = plan.config.run.number;
         let has_processes = self.has_processes(&plan);
-        if let Some(directory) = &mut directory {
+        if let Some(directory) = &directory {
             directory.note_hooks(hooks.take_records())?;
         }
+        let log = given(self.arguments, self.steering, clock.now());
+        let commands = Arc::new(RunCommands::new(&plan.config.names, log));
+        let watch_commands =
+            directory.as_ref().map(|directory| directory.watch_commands(&commands)).transpose()?;
         if self.several {
             log_as!(RUN_BEGINS; "run {run} begins");
         } else {
@@ -284,7 +290,8 @@ impl Runs<'_> {
         };
         drop(before_stop);
         let histograms = histograms::finish(receiver);
-        if let Some(directory) = &mut directory {
+        drop(watch_commands);
+        if let Some(directory) = &directory {
             directory.note_histograms(histograms);
             directory.note_values(slow_control::end_run(self.values));
         }
@@ -292,6 +299,13 @@ impl Runs<'_> {
         outcome.summary.ended_early = no_room.or(outcome.summary.ended_early);
         // The processor time of this run is that of the process minus the time of earlier runs.
         outcome.summary.cpu_seconds -= if has_processes { 0.0 } else { before };
+        if let Some(directory) = &directory {
+            let (at, has_begun) = (clock.now(), outcome.summary.has_begun());
+            let summary = outcome.summary.to_string();
+            let kept = headline(summary.lines()).unwrap_or("it took no triggers");
+            let text = format!("run {run} ended: {kept}");
+            directory.note_commands(&commands, &CommandsEnd { at, has_begun, text: &text });
+        }
         self.close((directory, hosts), outcome, &plan, hooks, clock)
     }
 
@@ -327,10 +341,10 @@ impl Runs<'_> {
     fn prepare(
         &self,
         plan: &mut Plan,
-        directory: Option<&mut RunDirectory>,
+        directory: Option<&RunDirectory>,
         created: Timestamp,
     ) -> anyhow::Result<Prepared> {
-        let scratch = Scratch::new(directory.as_deref())?;
+        let scratch = Scratch::new(directory)?;
         let loading = code::of_roles(&plan.config, |role| plan.has_here(role));
         let (code, mut records) = Code::take(&loading, &scratch.path)?;
         plan.code = code;

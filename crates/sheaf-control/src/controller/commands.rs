@@ -1,11 +1,13 @@
 //! When each command is possible, and what follows it.
 
 use super::current::Current;
+use super::recording::Recorded;
 use super::{Controller, Effect};
 use crate::link::{Launch, RunState, Wish};
 use crate::means::{Ending, Step};
 use crate::operation::Outcome;
-use crate::request::{Command, Operator, REQUEST_CHARACTERS, Refusal, RefusalCode, Request};
+use crate::record::Goal;
+use crate::request::{Command, Operator, REQUEST_CHARACTERS, Refusal, RefusalCode, Request, RunSettings};
 use crate::sequence::Sequence;
 use crate::view::State;
 use sheaf_wire::Timestamp;
@@ -27,11 +29,11 @@ impl Request {
     pub(super) fn check(&self) -> Result<(), Refusal> {
         let invalid = |text: &str, remedy: &str| Err(Refusal::new(RefusalCode::Invalid, text, remedy));
         check_name(&self.name)?;
-        let takes_settings = matches!(self.command, Command::Configure | Command::Start);
-        if !takes_settings && !self.settings.is_empty() {
+        let comment_alone = RunSettings { comment: self.settings.comment.clone(), ..RunSettings::default() };
+        if !self.takes_settings() && self.settings != comment_alone {
             return invalid(
                 "only `configure` and `start` take settings of the run",
-                "leave out the number of events, the duration and the comment",
+                "leave out the number of events and the duration",
             );
         }
         if self.now && self.command != Command::Stop {
@@ -48,6 +50,11 @@ impl Request {
             return invalid("the comment has more than 1,000 characters", "shorten it");
         }
         Ok(())
+    }
+
+    /// Returns whether it may have settings of a run. The comment of any other command is for its record alone.
+    fn takes_settings(&self) -> bool {
+        matches!(self.command, Command::Configure | Command::Start)
     }
 }
 
@@ -103,7 +110,7 @@ impl Controller {
     /// A run that is configured has its settings.
     pub(super) fn check_settings(&self, request: &Request) -> Result<(), Refusal> {
         match &self.run {
-            Some(run) if !request.settings.is_empty() => Err(Refusal::new(
+            Some(run) if request.takes_settings() && !request.settings.is_empty() => Err(Refusal::new(
                 RefusalCode::State,
                 format!("{} is configured, with its settings", run.name()),
                 "start it without settings, or stop it and start another",
@@ -115,6 +122,10 @@ impl Controller {
     /// Follows a command that is possible. Returns the number of the operation.
     pub(super) fn follow(&mut self, now: Timestamp, operator: &Operator, request: &Request) -> u64 {
         let id = self.begin_operation(now, operator, request);
+        let (command, comment) = (request.command.name(), request.settings.comment.clone());
+        let target = request.now.then(|| "now".to_owned());
+        let recorded = Recorded { command, target, comment, goal: Goal::Operation(id), done: None };
+        self.record(now, operator, recorded);
         match (request.command, self.run.is_some()) {
             (Command::Configure, _) => self.bring_up(operator, request, Wish::Hold),
             (Command::Start, false) => self.bring_up(operator, request, Wish::Run),
@@ -142,7 +153,9 @@ impl Controller {
         let launch = Launch(self.launches);
         let (settings, by) = (request.settings.clone(), operator.name.clone());
         let exclusions = self.exclusions.clone();
-        self.run = Some(Current::new(launch, (settings.clone(), by.clone()), wish, exclusions.clone()));
+        let commands = std::mem::take(&mut self.early);
+        let of_run = (exclusions.clone(), commands);
+        self.run = Some(Current::new(launch, (settings.clone(), by.clone()), wish, of_run));
         self.effects.push_back(Effect::Launch { launch, held: wish == Wish::Hold, exclusions, settings, by });
     }
 

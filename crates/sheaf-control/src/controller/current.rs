@@ -3,6 +3,7 @@
 use crate::limits::Limits;
 use crate::link::{Exclusions, Launch, Order, Report, RunState, Wish};
 use crate::means::Ending;
+use crate::record::CommandLog;
 use crate::request::{Command, RunSettings};
 use crate::saved::SavedRun;
 use crate::view::State;
@@ -20,6 +21,7 @@ pub(super) struct Current {
     report: Report,
     is_linked: bool,
     ending: Option<Ending>,
+    commands: CommandLog,
 }
 
 impl Current {
@@ -27,17 +29,18 @@ impl Current {
         launch: Launch,
         (settings, by): (RunSettings, String),
         wish: Wish,
-        exclusions: Exclusions,
+        (exclusions, commands): (Exclusions, CommandLog),
     ) -> Self {
         let order = Order { number: 1, wish, exclusions, recover: BTreeMap::new() };
-        Self { launch, settings, by, order, report: Report::default(), is_linked: false, ending: None }
+        let report = Report::default();
+        Self { launch, settings, by, order, report, is_linked: false, ending: None, commands }
     }
 
     pub(super) fn restore(saved: SavedRun, limits: &Limits, now: Timestamp) -> Self {
-        let SavedRun { launch, settings, by, order, run, ending } = saved;
+        let SavedRun { launch, settings, by, order, run, ending, commands } = saved;
         let report = Report { run, ..Report::default() };
         let ending = ending.map(|step| Ending::at(step, limits, now));
-        Self { launch, settings, by, order, report, is_linked: false, ending }
+        Self { launch, settings, by, order, report, is_linked: false, ending, commands }
     }
 
     pub(super) fn save(&self) -> SavedRun {
@@ -48,6 +51,7 @@ impl Current {
             order: self.order.clone(),
             run: self.report.run,
             ending: self.ending.map(Ending::step),
+            commands: self.commands.clone(),
         }
     }
 
@@ -69,6 +73,14 @@ impl Current {
 
     pub(super) fn by(&self) -> &str {
         &self.by
+    }
+
+    pub(super) fn commands(&self) -> &CommandLog {
+        &self.commands
+    }
+
+    pub(super) fn commands_mut(&mut self) -> &mut CommandLog {
+        &mut self.commands
     }
 
     pub(super) fn number(&self) -> Option<u32> {

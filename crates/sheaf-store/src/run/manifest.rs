@@ -80,6 +80,51 @@ pub struct Manifest {
     /// The values from outside during the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<ValueRecord>,
+    /// The commands that were given for the run, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<CommandRecord>,
+    /// Number of further commands that are not listed, because there were too many.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub commands_left_out: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// A command that somebody gave for a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandRecord {
+    /// When it was given.
+    #[serde(rename = "time_ns", with = "timestamp")]
+    pub time: Timestamp,
+    /// Who gave it.
+    pub by: String,
+    /// Where it came from, such as `page`, `hook logbook` or `SIGTERM`; `None` if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
+    /// Name of the command.
+    pub command: String,
+    /// Its object, such as a source or a node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Comment of the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    /// Result: `done`, `failed` or `superseded`; `None` if it was not known when the run was closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+    /// Result in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// When the result was known.
+    #[serde(
+        rename = "ended_ns",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "optional_timestamp"
+    )]
+    pub ended: Option<Timestamp>,
 }
 
 /// A value from outside, such as a voltage, during a run.
@@ -292,6 +337,8 @@ impl Manifest {
             sequence: None,
             hooks: Vec::new(),
             values: Vec::new(),
+            commands: Vec::new(),
+            commands_left_out: 0,
         }
     }
 

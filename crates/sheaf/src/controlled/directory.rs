@@ -4,12 +4,13 @@ use super::line::Ended;
 use anyhow::Context as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use sheaf_control::CommandLog;
 use sheaf_machine::process::ProcessId;
 use sheaf_machine::{connect_to, listen_at};
 use sheaf_store::write_whole;
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -17,7 +18,11 @@ const SOCKET: &str = "socket";
 const PROCESS: &str = "process.json";
 const RESULT: &str = "result.json";
 const HOOKS: &str = "hooks.json";
+const COMMANDS: &str = "commands.json";
 const LOG: &str = "log";
+
+/// Number and size of a file. Each change makes another file.
+type FileState = (u64, u64);
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -77,6 +82,24 @@ impl LaunchDirectory {
     pub(crate) fn forget_hooks(&self) {
         // Without hooks there is no such file. If it stays, they may be called again, which is better than never.
         let _ = fs::remove_file(self.path.join(HOOKS));
+    }
+
+    /// Leaves the commands of the run for its record.
+    pub(crate) fn write_commands(&self, commands: &CommandLog) -> anyhow::Result<()> {
+        self.write(COMMANDS, commands)
+    }
+
+    /// Returns the commands of the run, if they have changed since `seen`.
+    pub(crate) fn changed_commands(&self, seen: &mut Option<FileState>) -> Option<CommandLog> {
+        let path = self.path.join(COMMANDS);
+        let metadata = fs::metadata(&path).ok()?;
+        let state = (metadata.ino(), metadata.len());
+        if *seen == Some(state) {
+            return None;
+        }
+        let commands = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+        *seen = Some(state);
+        Some(commands)
     }
 
     fn write(&self, name: &str, value: &impl Serialize) -> anyhow::Result<()> {

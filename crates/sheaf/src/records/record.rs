@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use sheaf_config::Config;
 use sheaf_control::request::SequenceRow;
 use sheaf_histogram::HistogramSummary;
-use sheaf_store::run::{EndRecord, HookRecord, Manifest, RunLock, SequenceRecord, ValueRecord};
+use sheaf_store::run::{
+    CommandRecord, EndRecord, HookRecord, Manifest, RunLock, SequenceRecord, ValueRecord,
+};
 use sheaf_wire::DropReason;
 use sheaf_wire::reason::Account;
 use std::collections::BTreeMap;
@@ -67,12 +69,22 @@ pub(crate) struct Record {
     /// Hooks that were called for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) hooks: Vec<HookRecord>,
+    /// Commands that were given for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) commands: Vec<CommandRecord>,
+    /// Number of commands that are not listed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) commands_left_out: u64,
     /// Values from outside.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) values: Vec<ValueRecord>,
     /// Every setting by its full key.
     #[serde(skip)]
     pub(crate) settings: BTreeMap<String, String>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A closed file of a run.
@@ -131,6 +143,8 @@ impl Record {
             histograms: Vec::new(),
             sequence: manifest.sequence,
             hooks: manifest.hooks,
+            commands: manifest.commands,
+            commands_left_out: manifest.commands_left_out,
             values: manifest.values,
             settings: config.map_or_else(|| unparsed(text), |config| config.values()),
         })

@@ -1,5 +1,6 @@
 //! Records of runs as text.
 
+use super::commands;
 use super::compare::{ComparedHistogram, Comparison, Number};
 use super::record::{Record, State};
 use super::values::{self, change};
@@ -147,6 +148,7 @@ pub(super) fn record(record: &Record) -> String {
         let quality = comment.quality.map_or_else(String::new, |quality| format!("[{}] ", quality.name()));
         line("comment", &format!("{} {}: {quality}{}", utc(comment.time_ns), comment.author, comment.text));
     }
+    text.push_str(&commands::table(record));
     text
 }
 

@@ -5,7 +5,7 @@ use super::journal::Entry;
 use crate::excluding::Excludables;
 use crate::gate;
 use crate::records::comments::{self, Comment, Quality};
-use crate::records::{find_number, note_addition};
+use crate::records::{find_number, note_addition_later};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Error, Number, Value, json};
@@ -14,7 +14,6 @@ use sheaf_control::{Command, Excludable, Operator, Refusal, RefusalCode, Request
 use sheaf_monitor::alarms::CODES;
 use sheaf_monitor::control::{Answer, Asked, Call};
 use sheaf_node::Exclusions;
-use sheaf_telemetry::log_as;
 use sheaf_wire::{Nanos, NodeId, SourceId};
 use std::str::FromStr as _;
 
@@ -213,7 +212,8 @@ impl Desk {
             }),
             Call::Silence(body) => self.silence(&operator, &body),
             Call::EndSilence(id) => self.change(&operator, &format!("end silence {id}"), |desk| {
-                desk.controller.handle_silence_end(id)?;
+                let now = desk.now();
+                desk.controller.handle_silence_end(now, &operator, id)?;
                 Ok(json!({}))
             }),
             Call::AlarmsSeen => self.change(&operator, "alarms seen", |desk| {
@@ -435,10 +435,7 @@ impl Desk {
         let added = comments::add(&path, &comment);
         added.map_err(|problem| Answer::error(503, "disk", &crate::describe(&problem), "free some space"))?;
         // The controller does not wait for a database.
-        let noted = std::thread::Builder::new().name("comment".into());
-        if let Err(problem) = noted.spawn(move || note_addition(&path)) {
-            log_as!(DATABASE_BEHIND; "cannot start a thread: {problem}");
-        }
+        note_addition_later(path);
         Ok(Answer::json(200, &json!({})))
     }
 

@@ -51,18 +51,29 @@ pub(super) struct Launcher {
     pub(super) values: ValueKeeper,
 }
 
+/// The beginning of a run.
+pub(super) struct Beginning {
+    pub(super) launch: Launch,
+    pub(super) held: bool,
+    pub(super) exclusions: Exclusions,
+    pub(super) settings: RunSettings,
+    pub(super) by: String,
+}
+
 impl Launcher {
-    /// Starts the process of a run.
-    pub(super) fn start(
-        &self,
-        launch: Launch,
-        held: bool,
-        exclusions: &Exclusions,
-        (settings, by): (&RunSettings, &str),
-    ) -> anyhow::Result<()> {
+    /// Makes the directory of a launch.
+    pub(super) fn make_directory(&self, launch: Launch) -> anyhow::Result<()> {
         self.directory.remove_old_launches(launch);
         let directory = self.directory.launch(launch);
-        directory.create().with_context(|| format!("cannot create {}", directory.path().display()))?;
+        directory.create().with_context(|| format!("cannot create {}", directory.path().display()))
+    }
+
+    /// Starts the process of a run, whose directory is there.
+    pub(super) fn start(
+        &self,
+        Beginning { launch, held, exclusions, settings, by }: &Beginning,
+    ) -> anyhow::Result<()> {
+        let directory = self.directory.launch(*launch);
         let log = File::create(directory.log()).context("cannot create the log of the run")?;
         let mut command =
             Command::new(std::env::current_exe().context("cannot determine the path of this program")?);
@@ -76,7 +87,7 @@ impl Launcher {
         if let Some(format) = self.log {
             command.arg("--log").arg(format.to_string());
         }
-        if held {
+        if *held {
             command.arg("--held");
         }
         for source in &exclusions.sources {
@@ -104,7 +115,7 @@ impl Launcher {
             .stdout(log.try_clone().context("cannot share the log of the run")?)
             .stderr(log);
         let child = command.spawn().context("cannot start the process of the run")?;
-        self.listen(launch, Some(child))
+        self.listen(*launch, Some(child))
     }
 
     /// Returns the configuration, as the next run would read it.

@@ -18,6 +18,7 @@ mod bad_input;
 mod bench;
 mod bring_up;
 mod child;
+mod commands;
 mod consumers;
 mod content;
 mod database;
