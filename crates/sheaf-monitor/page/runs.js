@@ -58,7 +58,7 @@ function details(page, state) {
   return html`<section class="record" id="record" aria-label=${`Run ${run}`}>
     <h3>Run ${run} <a href=${page.navigation.link({ run: "" })}>close</a></h3>
     ${failed(failure, `run ${run}`)}
-    ${answer === null ? failure === null && html`<p>Loading ...</p>` : [facts(state, answer), comments(page, state, answer)]}
+    ${answer === null ? failure === null && html`<p>Loading ...</p>` : [facts(state, answer), given(answer), comments(page, state, answer)]}
   </section>`;
 }
 
@@ -87,6 +87,24 @@ function facts({ time_ms }, { created_ns, ended_ns, end, ledger, files, code, ch
 /** @param {string} name @param {Child} value */
 function line(name, value) {
   return html`<div><dt>${name}</dt><dd>${value}</dd></div>`;
+}
+
+/** Returns the commands of a run, with times since its start. @param {RunRecord} record */
+function given({ commands = [], commands_left_out = 0, created_ns, ledger }) {
+  if (commands.length === 0) return false;
+  const zero = ledger?.time.started_ns ?? created_ns;
+  return html`<div class="scroll"><table class="runs given" aria-label="Commands">
+    <thead><tr><th class="n">time (s)</th><th>by</th><th>command</th><th>result</th></tr></thead>
+    <tbody>${commands.map(({ time_ns, by, via, command, target, comment, result, text }) => html`<tr>
+      <td class="n">${signed((time_ns - zero) / 1e9)}</td><td>${by}${via && html` <small>(${via})</small>`}</td>
+      <td class="comment"><b>${command}</b> ${target}${comment && html` <q>${comment}</q>`}</td>
+      <td class=${result === "failed" ? "comment bad" : "comment"}>${result === "failed" && "✖ "}${result ?? "not known"}${text && `: ${text}`}</td></tr>`)}</tbody>
+    </table>${commands_left_out > 0 && html`<p>${count(commands_left_out)} further commands between the first and the last ${count(Math.floor(commands.length / 2))} are left out</p>`}</div>`;
+}
+
+/** Returns seconds with their sign. @param {number} seconds */
+function signed(seconds) {
+  return `${seconds < 0 ? "−" : "+"}${Math.abs(seconds).toLocaleString("en", { minimumFractionDigits: 3, maximumFractionDigits: 3 })}`;
 }
 
 /** @param {Page} page @param {State} state @param {RunRecord} record */

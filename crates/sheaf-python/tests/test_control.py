@@ -103,13 +103,19 @@ def test_a_run_is_started_paused_resumed_and_stopped(serve: Serve) -> None:
     held = controller.status()
     assert (held.state, held.run, held.by) == ("configured", 1, controller.me().name)
     assert controller.start(revision=held.revision).command == "start"
-    controller.pause()
+    controller.pause(comment="beam lost")
     assert controller.status().state == "paused"
     assert not next(command for command in controller.status().commands if command.command == "pause").allowed
     controller.resume()
     controller.stop()
     last = controller.wait_for_end()
     assert (last.run, last.good) == (1, True)
+    record = controller.run(1)
+    given = [(command.command, command.comment, command.result) for command in record.commands]
+    beginning = [("configure", "a test", "done"), ("start", None, "done")]
+    assert given == [*beginning, ("pause", "beam lost", "done"), ("resume", None, "done"), ("stop", None, "done")]
+    assert {(command.by, command.via) for command in record.commands} == {(controller.me().name, "sheaf.control")}
+    assert record.commands_left_out == 0
     assert controller.status().last_run == last == controller.wait_for_end()
 
 
