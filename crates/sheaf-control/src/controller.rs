@@ -493,6 +493,18 @@ impl Controller {
         self.run.as_ref().map(Current::launch)
     }
 
+    /// Returns whether a request with this name was accepted, and is remembered.
+    #[must_use]
+    pub fn knows(&self, request: &str) -> bool {
+        self.operations.find_request(request).is_some()
+    }
+
+    /// Returns the run or the name of the configuration that the run has, unless it has the present one.
+    #[must_use]
+    pub fn like(&self) -> Option<&str> {
+        self.run.as_ref().and_then(|run| run.settings().like.as_deref())
+    }
+
     /// Returns the state.
     #[must_use]
     pub fn state(&self) -> State {

@@ -130,6 +130,9 @@ pub struct RunSettings {
     /// A comment for its record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+    /// Run, or name of a configuration, whose configuration it has instead of the present one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub like: Option<String>,
     /// Row of a sequence, with settings of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<SequenceRow>,

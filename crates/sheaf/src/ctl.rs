@@ -121,6 +121,10 @@ struct BeginArguments {
     /// Comment for the record of the run.
     #[arg(long, value_name = "TEXT")]
     comment: Option<String>,
+    /// Use the configuration of an earlier run, as it was in force then, instead of the present one: the number of the run, or a name that
+    /// its configuration has, NAME or NAME@VERSION. `--events` and `--duration` replace its end.
+    #[arg(long, value_name = "RUN|NAME")]
+    like: Option<String>,
     #[command(flatten)]
     wait: WaitArguments,
 }
@@ -195,6 +199,9 @@ impl BeginArguments {
         }
         if let Some(comment) = &self.comment {
             body["comment"] = comment.clone().into();
+        }
+        if let Some(like) = &self.like {
+            body["like"] = like.clone().into();
         }
         body
     }
@@ -287,7 +294,11 @@ impl Desk {
     fn operate(&self, command: Command, mut body: Value, wait: &WaitArguments) -> anyhow::Result<Verdict> {
         body["command"] = command.name().into();
         body["request"] = make_token()?.into();
-        let mut operation = self.client.post("/api/v1/operations", &body)?["operation"].take();
+        let mut answer = self.client.post("/api/v1/operations", &body)?;
+        for warning in answer["warnings"].as_array().into_iter().flatten() {
+            log::warn!("{}", warning.as_str().unwrap_or_default());
+        }
+        let mut operation = answer["operation"].take();
         let mut told = None;
         while !wait.no_wait && operation["ended_ms"].is_null() {
             let progress = operation["progress"].as_str().map(str::to_owned);

@@ -23,8 +23,8 @@ use sheaf_config::{Config, OutputKind};
 use sheaf_node::report::RunReport;
 use sheaf_protocol::output::Places;
 use sheaf_store::run::{
-    CodeRecord, EndRecord, HistogramsRecord, Holder, HookRecord, HostRecord, LOCK_NAME, MANIFEST_NAME,
-    Manifest, RunLock, SequenceRecord, SessionRecord, ValueRecord,
+    CodeRecord, ConfigurationOrigin, EndRecord, HistogramsRecord, Holder, HookRecord, HostRecord, LOCK_NAME,
+    MANIFEST_NAME, Manifest, RunLock, SequenceRecord, SessionRecord, ValueRecord,
 };
 use sheaf_telemetry::log_as;
 use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
@@ -135,17 +135,18 @@ impl RunDirectory {
         self.manifest().values = values;
     }
 
-    /// Records the name of the configuration and the row of a sequence that the run was made for, if there are any.
+    /// Records the name and the origin of the configuration, and the row of a sequence that the run was made for, if there are any.
     pub(crate) fn note_origin(
         &self,
-        configuration_name: Option<String>,
+        (configuration_name, from): (Option<String>, Option<ConfigurationOrigin>),
         sequence: Option<SequenceRecord>,
     ) -> anyhow::Result<()> {
-        if configuration_name.is_none() && sequence.is_none() {
+        if configuration_name.is_none() && from.is_none() && sequence.is_none() {
             return Ok(());
         }
         self.note(|manifest| {
             manifest.configuration_name = configuration_name;
+            manifest.configuration_from = from;
             manifest.sequence = sequence;
         })
     }

@@ -16,7 +16,7 @@ use crate::page::{Page, View};
 use crate::plan::Plan;
 use crate::processes::Places;
 use crate::records::comments::{self, Comment};
-use crate::records::configuration_name;
+use crate::records::{Like, configuration_name};
 use crate::remote::Hosts;
 use crate::run::{Outcome, in_process};
 use crate::run_directory::{OtherParts, RunDirectory, Scratch};
@@ -27,10 +27,11 @@ use crate::{
     remote, slow_control, space, supervisor, tracing,
 };
 use anyhow::{Context, bail};
-use sheaf_config::{Config, HookTransition, OutputKind, SourceKind, TransportKind};
+use sheaf_config::{Config, HookTransition, OutputKind, Run, SourceKind, TransportKind};
 use sheaf_key::RunKey;
 use sheaf_monitor::values::ValueKeeper;
 use sheaf_node::{Clock, Exclusions, RunControls};
+use sheaf_store::run::ConfigurationOrigin;
 use sheaf_telemetry::{codes, log_as};
 use sheaf_wire::{RunNumber, Timestamp};
 use std::path::Path;
@@ -55,7 +56,7 @@ fn make_all(
     steering: &Steering,
     controlled: Option<&Controlled>,
 ) -> anyhow::Result<Verdict> {
-    let config = configuration(arguments)?;
+    let (config, origin) = configuration(arguments)?;
     console.keep_log("run", config.log.format)?;
     let values =
         slow_control::keep(&config, slow_control::sent_to_run(arguments.control.controlled.as_deref()))?;
@@ -81,7 +82,7 @@ fn make_all(
     if let Some(controls) = controls {
         controls.excluded.set(excluded);
     }
-    let runs = Runs { arguments, console, steering, several, page, controls, values: &values };
+    let runs = Runs { arguments, console, steering, several, page, controls, values: &values, origin };
     let mut verdict = Verdict::Good;
     let mut last = None;
     for count in 1_u32.. {
@@ -115,14 +116,28 @@ fn excluded(arguments: &RunArguments, config: &Config) -> anyhow::Result<Exclusi
     }
 }
 
-fn configuration(arguments: &RunArguments) -> anyhow::Result<Config> {
+/// Returns the configuration, with its name and where it comes from.
+fn configuration(
+    arguments: &RunArguments,
+) -> anyhow::Result<(Config, (Option<String>, Option<ConfigurationOrigin>))> {
     if arguments.processes && arguments.transport == Some(TransportKind::Memory) {
         bail!(
             "--processes needs --transport tcp, shm or mixed: the memory transport works only within one process"
         );
     }
     let set = &arguments.control.set;
+    let mut origin = (arguments.config.as_deref().and_then(configuration_name), None);
     let config = match &arguments.config {
+        _ if arguments.like.is_some() => {
+            let runs = arguments.output.clone().unwrap_or_else(|| Run::default().output);
+            let like = Like::find(arguments.like.as_deref().unwrap_or_default(), &runs)?;
+            let config = like.config(|config| arguments.apply(config))?;
+            for warning in like.check(&config)? {
+                log_as!(CODE_CHANGED; "{warning}");
+            }
+            origin = (like.name, Some(like.origin));
+            config
+        }
         path if !set.is_empty() => {
             Config::load_with_settings(path.as_deref(), set, |config| arguments.apply(config))?
         }
@@ -139,7 +154,7 @@ fn configuration(arguments: &RunArguments) -> anyhow::Result<Config> {
     if config.source.kind != SourceKind::Replay && !replay_flags.is_empty() {
         bail!("{} needs --replay DIR, or a configuration of a replay", replay_flags.join(", "));
     }
-    Ok(config)
+    Ok((config, origin))
 }
 
 /// Preparations of a run.
@@ -168,6 +183,8 @@ struct Runs<'a> {
     controls: Option<&'a Arc<RunControls>>,
     /// Values from outside.
     values: &'a ValueKeeper,
+    /// Name and origin of the configuration.
+    origin: (Option<String>, Option<ConfigurationOrigin>),
 }
 
 impl Runs<'_> {
@@ -201,8 +218,7 @@ impl Runs<'_> {
         console::begin_run(run.0, log.as_deref().map(|log| (log, plan.config.log.max.0)));
         if let Some(directory) = &directory {
             self.comment(&directory.path)?;
-            let name = self.arguments.config.as_deref().and_then(configuration_name);
-            directory.note_origin(name, self.arguments.control.sequence_record())?;
+            directory.note_origin(self.origin.clone(), self.arguments.control.sequence_record())?;
         }
         let path = directory.as_ref().map(|directory| directory.path.clone());
         let hooks = Arc::new(hooks.of_run(self.hooked(run, path.as_deref()), self.page.cloned()));

@@ -15,6 +15,9 @@ use sheaf_wire::Timestamp;
 /// Most characters of a comment.
 pub(super) const COMMENT_CHARACTERS: usize = 1_000;
 
+/// Most bytes of what a run is to be like: a name of 64 characters and a version.
+const LIKE_BYTES: usize = 80;
+
 /// Refuses the name of a request that is no name.
 pub(super) fn check_name(name: &str) -> Result<(), Refusal> {
     if (1..=REQUEST_CHARACTERS).contains(&name.chars().count()) {
@@ -44,6 +47,9 @@ impl Request {
                 "a run cannot end before it begins",
                 "give a number above 0, or none for a run without this limit",
             );
+        }
+        if self.settings.like.as_ref().is_some_and(|like| !(1..=LIKE_BYTES).contains(&like.len())) {
+            return invalid("`like` is no run", "give the number of a run, or the name of a configuration");
         }
         let comment = self.settings.comment.as_ref().map_or(0, |text| text.chars().count());
         if comment > COMMENT_CHARACTERS {
@@ -123,7 +129,8 @@ impl Controller {
     pub(super) fn follow(&mut self, now: Timestamp, operator: &Operator, request: &Request) -> u64 {
         let id = self.begin_operation(now, operator, request);
         let (command, comment) = (request.command.name(), request.settings.comment.clone());
-        let target = request.now.then(|| "now".to_owned());
+        let like = request.settings.like.as_ref().map(|like| format!("like {like}"));
+        let target = like.or_else(|| request.now.then(|| "now".to_owned()));
         let recorded = Recorded { command, target, comment, goal: Goal::Operation(id), done: None };
         self.record(now, operator, recorded);
         match (request.command, self.run.is_some()) {

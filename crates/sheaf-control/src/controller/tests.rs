@@ -304,3 +304,25 @@ fn a_run_that_dies_while_it_is_stopped_leaves_the_result_of_the_stop() {
     let end = stop.end.as_ref().expect("it has ended");
     assert_eq!((end.result, &*end.text), (Outcome::Done, "the process of run 7 died: signal: 9"));
 }
+
+#[test]
+fn a_run_like_another_one_says_so_and_what_is_no_run_is_refused() {
+    let mut controller = Controller::new(Limits::default());
+    let alice = operator("alice", Role::Operator);
+    let like = |command, text: &str| Request {
+        settings: RunSettings { like: Some(text.into()), ..RunSettings::default() },
+        ..request(command, "a")
+    };
+    for refused in [like(Command::Start, ""), like(Command::Start, &"x".repeat(81)), like(Command::Stop, "7")]
+    {
+        let refusal = controller.handle_request(at(1), &alice, &refused).expect_err("no run");
+        assert_eq!(refusal.code, RefusalCode::Invalid);
+    }
+    controller.handle_request(at(2), &alice, &like(Command::Start, "7")).expect("it is idle");
+    assert_eq!((controller.like(), controller.knows("a"), controller.knows("b")), (Some("7"), true, false));
+    assert!(matches!(
+        controller.poll_effect(),
+        Some(Effect::Launch { settings: RunSettings { like: Some(like), .. }, .. }) if like == "7"
+    ));
+    assert_eq!(recorded(&controller), ["alice start like 7: open"]);
+}

@@ -165,6 +165,11 @@ fn bodies() -> Schemas {
         ("events?", nullable(&within(1, u64::MAX)), "End the run after this number of triggers"),
         ("duration_ms?", nullable(&within(1, u64::MAX)), "End the run after this time"),
         ("comment?", comment.clone(), "Comment for the record of the run"),
+        (
+            "like?",
+            json!({ "type": ["string", "null"], "minLength": 1, "maxLength": 80 }),
+            "Run whose configuration it has as it was in force then, by its number, or the name of a configuration: `NAME`, `NAME@VERSION`",
+        ),
     ]);
     let remark = ("comment?", comment, "Comment for the record of the run, beside the command");
     let stop = exact(&[
@@ -265,6 +270,11 @@ fn records() -> Schemas {
         ("code", list(&code), "Libraries and scripts that it loaded"),
         ("comments", list(&reference("Comment")), "Comments, the oldest first"),
         ("sequence?", sequences::of_run(), "Row of a sequence that it was made for"),
+        (
+            "configuration_from?",
+            configuration_from(),
+            "Where its configuration comes from, if it was started like another run",
+        ),
         ("commands?", list(&reference("RunCommand")), "Commands of run control, the oldest first"),
         (
             "commands_left_out?",
@@ -285,6 +295,14 @@ fn records() -> Schemas {
         ),
     ]);
     vec![("Comment", comment), ("RunCommand", run_command()), ("Run", run), ("Ledger", ledger())]
+}
+
+fn configuration_from() -> Value {
+    object(&[
+        ("run", count(), "Run whose configuration it was"),
+        ("name?", text(), "Its name, if it was used by its name"),
+        ("version?", count(), "Its version, with a name"),
+    ])
 }
 
 fn run_command() -> Value {

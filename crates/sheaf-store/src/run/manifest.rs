@@ -59,6 +59,9 @@ pub struct Manifest {
     /// The name of that configuration: that of its file, without the extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration_name: Option<String>,
+    /// Where the configuration comes from, if the run was started like an earlier one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration_from: Option<ConfigurationOrigin>,
     /// The hosts on which parts of the run are, if it is spread over several. The first is that of the ledger.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostRecord>,
@@ -189,6 +192,19 @@ pub struct EndRecord {
     pub good: bool,
     /// Accepted events that were lost.
     pub lost: u64,
+}
+
+/// Origin of a configuration that was used again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigurationOrigin {
+    /// The run whose configuration it was.
+    pub run: u32,
+    /// Its name, if it was used by its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its version, with a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
 }
 
 /// A row of a sequence.
@@ -330,6 +346,7 @@ impl Manifest {
             ledger: serde_json::Value::Null,
             configuration: configuration.to_owned(),
             configuration_name: None,
+            configuration_from: None,
             hosts: Vec::new(),
             part: None,
             code: Vec::new(),

@@ -11,7 +11,7 @@ use sheaf_config::Config;
 use sheaf_control::request::SequenceRow;
 use sheaf_histogram::HistogramSummary;
 use sheaf_store::run::{
-    CommandRecord, EndRecord, HookRecord, Manifest, RunLock, SequenceRecord, ValueRecord,
+    CommandRecord, ConfigurationOrigin, EndRecord, HookRecord, Manifest, RunLock, SequenceRecord, ValueRecord,
 };
 use sheaf_wire::DropReason;
 use sheaf_wire::reason::Account;
@@ -66,6 +66,9 @@ pub(crate) struct Record {
     /// Row of a sequence that it was made for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sequence: Option<SequenceRecord>,
+    /// Where its configuration comes from, if it was started like another run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) configuration_from: Option<ConfigurationOrigin>,
     /// Hooks that were called for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) hooks: Vec<HookRecord>,
@@ -142,6 +145,7 @@ impl Record {
             comments: comments::read(directory)?,
             histograms: Vec::new(),
             sequence: manifest.sequence,
+            configuration_from: manifest.configuration_from,
             hooks: manifest.hooks,
             commands: manifest.commands,
             commands_left_out: manifest.commands_left_out,

@@ -133,8 +133,8 @@ impl Desk {
     }
 
     /// Takes time limits, and values from outside, from the configuration as the next run reads it. One that cannot be read is reported by that run.
-    pub(super) fn read_limits(&mut self) {
-        if let Ok(config) = self.launcher.read_config() {
+    pub(super) fn read_limits(&mut self, like: Option<&str>) {
+        if let Ok(config) = self.launcher.read_config(like) {
             self.controller.set_limits(limits(&config));
             self.launcher.values.declare(slow_control::declared(&config));
         }
@@ -298,7 +298,7 @@ impl Desk {
             return;
         }
         let (before, now) = (self.controller.clone(), self.now());
-        self.read_limits();
+        self.read_limits(None);
         self.controller.handle_row(now);
         match self.save() {
             Ok(()) => {

@@ -49,6 +49,7 @@ mod lab;
 #[cfg(feature = "libfabric")]
 mod libfabric;
 mod library;
+mod like;
 mod live_time;
 mod loading;
 mod log;
