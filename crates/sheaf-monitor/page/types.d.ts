@@ -364,6 +364,8 @@ export interface RunRecord {
   /** Runs with the same id were made in the same way. */
   configuration: { name: string | null; id: string };
   comments: { time_ns: number; author: string; text?: string; quality?: string }[];
+  /** Where the configuration comes from, if it was started like another run. */
+  configuration_from?: { run: number; name?: string; version?: number };
   /** Commands of run control, the oldest first; absent if there are none. */
   commands?: RunCommand[];
   /** Number of further commands between the first half of them and the last. */

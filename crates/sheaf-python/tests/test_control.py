@@ -137,6 +137,23 @@ def test_runs_of_a_number_of_events_follow_each_other_and_are_commented(serve: S
 
 
 @needs_command
+def test_a_run_has_the_configuration_of_an_earlier_one(serve: Serve) -> None:
+    controller = connect(serve)
+    controller.start(events=60)
+    controller.wait_for_end(PATIENCE)
+    serve.configuration.write_text(SYSTEM.replace("mean_bytes = 64", "mean_bytes = 32"))
+    controller.start(like=1)
+    controller.wait_for_end(PATIENCE)
+    first, second = controller.run(1), controller.run(2)
+    assert second.configuration["id"] == first.configuration["id"]
+    assert second.configuration_from == {"run": 1}
+    assert second.ledger is not None and second.ledger["triggers"] == 60
+    with pytest.raises(CommandRefused, match="there is no run 9") as refused:
+        controller.start(like=9)
+    assert (refused.value.status, refused.value.code) == (422, "like")
+
+
+@needs_command
 def test_a_refusal_has_a_code_and_a_remedy_and_nothing_was_done(serve: Serve) -> None:
     controller = connect(serve)
     with pytest.raises(CommandRefused) as refused:

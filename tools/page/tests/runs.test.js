@@ -79,6 +79,21 @@ scenario("a run that is not there, and a list that cannot be loaded, are said", 
   await until(page, () => document.getElementById("panel-runs").textContent.includes("no run yet"));
 }, BROKEN);
 
+scenario("a run is started like an earlier one, and asked about before", async (mock, show) => {
+  const operator = mock.control();
+  const page = await show({ hash: "#token=alice-token&run=122" });
+  await page.waitForSelector("#record .like summary");
+  await until(page, () => document.querySelector("[data-like]").getAttribute("aria-disabled") === "true");
+  operator.become("idle");
+  const hidden = await page.locator("[data-like]").isVisible();
+  assert.equal(hidden, false);
+  await page.click("#record .like summary");
+  await until(page, () => document.querySelector("[data-like]").getAttribute("aria-disabled") === "false");
+  await page.click('[data-like="122"]');
+  await until(page, () => globalThis.sheaf.store.state.control.operation !== null);
+  assert.deepEqual(operator.received.map(({ path, body }) => [path, body.command, body.like]), [["operations", "start", "122"]]);
+});
+
 scenario("comments and judgements are added to a run", async (mock, show) => {
   const operator = mock.control();
   const page = await show({ hash: "#token=alice-token&run=123" });

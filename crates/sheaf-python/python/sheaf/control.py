@@ -388,6 +388,8 @@ class RunRecord(_Record):
     changed: dict[str, list[str | None]] | None = None
     #: Name of the sequence, row and values, if it was made for one.
     sequence: dict[str, Any] | None = None
+    #: "run", and "name" and "version" if it was used by its name: where the configuration comes from.
+    configuration_from: dict[str, Any] | None = None
     #: Commands of run control, the oldest first.
     commands: tuple[RunCommand, ...] = ()
     #: Number of further commands between the first half of them and the last.
@@ -476,11 +478,12 @@ class Controller:
         events: int | None = None,
         duration_s: float | None = None,
         comment: str | None = None,
+        like: int | str | None = None,
         revision: int | None = None,
         wait: bool = True,
     ) -> Operation:
-        """Brings up the nodes of a new run, and holds it. `events` and `duration_s` end the run."""
-        return self._begin("configure", events, duration_s, comment, revision, wait)
+        """Brings up the nodes of a new run, and holds it. `events` and `duration_s` end the run; `like` is as with `start`."""
+        return self._begin("configure", events, duration_s, (comment, like), revision, wait)
 
     def start(
         self,
@@ -488,15 +491,19 @@ class Controller:
         events: int | None = None,
         duration_s: float | None = None,
         comment: str | None = None,
+        like: int | str | None = None,
         revision: int | None = None,
         wait: bool = True,
     ) -> Operation:
         """Takes triggers, in a new run if none is configured. `events` and `duration_s` end the run.
 
+        With `like`, the run has the configuration of an earlier run as it was in force then: the number of the run, or a name that its
+        configuration has, "NAME" or "NAME@VERSION". `events` and `duration_s` replace its end. It needs the role "expert".
+
         With `wait=False` every command returns when it is accepted. With `revision`, that of a `status()`, it is refused if the state has
         changed since.
         """
-        return self._begin("start", events, duration_s, comment, revision, wait)
+        return self._begin("start", events, duration_s, (comment, like), revision, wait)
 
     def pause(self, *, comment: str | None = None, revision: int | None = None, wait: bool = True) -> Operation:
         """Takes no triggers until `resume`. The time until then is dead time. The comment is for the record of the run, as with all commands."""
@@ -745,17 +752,20 @@ class Controller:
         command: str,
         events: int | None,
         duration_s: float | None,
-        comment: str | None,
+        comment_and_like: tuple[str | None, int | str | None],
         revision: int | None,
         wait: bool,
     ) -> Operation:
         body: dict[str, Any] = {"command": command}
+        comment, like = comment_and_like
         if events is not None:
             body["events"] = events
         if duration_s is not None:
             body["duration_ms"] = max(1, round(duration_s * 1_000))
         if comment is not None:
             body["comment"] = comment
+        if like is not None:
+            body["like"] = str(like)
         before = self.status()
         operation = self._operate(body, revision, wait=False)
         # The start of a configured run is no new one.
