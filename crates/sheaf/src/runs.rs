@@ -116,10 +116,11 @@ fn excluded(arguments: &RunArguments, config: &Config) -> anyhow::Result<Exclusi
     }
 }
 
+/// Name of a configuration, and where it comes from.
+type NameAndOrigin = (Option<String>, Option<ConfigurationOrigin>);
+
 /// Returns the configuration, with its name and where it comes from.
-fn configuration(
-    arguments: &RunArguments,
-) -> anyhow::Result<(Config, (Option<String>, Option<ConfigurationOrigin>))> {
+fn configuration(arguments: &RunArguments) -> anyhow::Result<(Config, NameAndOrigin)> {
     if arguments.processes && arguments.transport == Some(TransportKind::Memory) {
         bail!(
             "--processes needs --transport tcp, shm or mixed: the memory transport works only within one process"
@@ -184,7 +185,7 @@ struct Runs<'a> {
     /// Values from outside.
     values: &'a ValueKeeper,
     /// Name and origin of the configuration.
-    origin: (Option<String>, Option<ConfigurationOrigin>),
+    origin: NameAndOrigin,
 }
 
 impl Runs<'_> {
