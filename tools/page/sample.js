@@ -227,6 +227,16 @@ export function sampleFault() {
   return { id: 3, since_ms: Date.now() - 41_000, node: "bu3", code: "node_died", text: "the process ended: signal 9 (SIGKILL)", remedy: "look at the log of bu3; it was started again" };
 }
 
+// Commands in the record of a run.
+function sampleGiven(run) {
+  const { created_ns } = sampleRecord(run);
+  return [
+    { time_ns: created_ns - 1.25e9, by: "alice", via: "page", command: "start", comment: "cosmics", result: "done", text: `run ${run} is running`, ended_ns: created_ns },
+    { time_ns: created_ns + 1_234.5e9, by: "bob", via: "sheaf ctl", command: "exclude", target: "source 17 (<i>ecal</i>)", result: "failed", text: "the run ended" },
+    { time_ns: created_ns + 1_240e9, by: "bob", command: "pause" },
+  ];
+}
+
 // The record of a run, as `sheaf runs show --json` prints it.
 export function sampleRecord(run, edit = {}) {
   const began = Date.now() * 1e6 - (130 - run) * 4e12;
@@ -252,6 +262,7 @@ export function sampleRecords() {
       state: "not_good", end: { reason: "failure", detail: "bu3 ended: signal 9 (SIGKILL)", good: false, lost: 212 },
       comments: [{ time_ns: Date.now() * 1e6 - 2e13, author: "bob", quality: "bad" }],
       changed: { "filter.workers": ["4", "8"], "run.events": [null, "1000000"] },
+      commands: sampleGiven(122), commands_left_out: 12,
     }),
     sampleRecord(123), sampleRecord(124, { state: "in_progress", ended_ns: null, end: null, ledger: null, files: [] }),
   ];

@@ -11,6 +11,7 @@ mod commands;
 mod current;
 mod ending;
 mod operations;
+mod recording;
 mod sequencing;
 mod showing;
 
@@ -19,6 +20,7 @@ use crate::limits::Limits;
 use crate::link::{Excludable, Exclusions, Launch, Order, Report, RunResult, RunState, Wish};
 use crate::lock::{self, Lock};
 use crate::operation::{Operation, Outcome};
+use crate::record::{CommandLog, Goal};
 use crate::request::{Operator, Refusal, RefusalCode, Request, RunSettings};
 use crate::saved::Saved;
 use crate::sequence::{PastSequence, Sequence, SequenceNews, SequenceState};
@@ -26,6 +28,7 @@ use crate::silence::{Silence, SilenceRequest, Silences};
 use crate::view::{LastRun, State, Target};
 use current::Current;
 use operations::Operations;
+use recording::Recorded;
 use sheaf_wire::Timestamp;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -121,6 +124,10 @@ pub struct Controller {
     silences: Silences,
     /// Alarms that had ended by then have been seen.
     alarms_seen_ms: u64,
+    /// Commands since the last run ended, for the record of the next one.
+    early: CommandLog,
+    /// Those of the run that ended last, until somebody takes them.
+    ended: Option<(Launch, CommandLog)>,
     revision: u64,
     /// State that the revision stands for.
     seen: Seen,
@@ -176,6 +183,8 @@ impl Controller {
             past_sequences: saved.past_sequences.into(),
             silences: Silences::restore(saved.silences, saved.silence_count),
             alarms_seen_ms: saved.alarms_seen_ms,
+            early: saved.early,
+            ended: None,
             revision,
             seen: Seen::default(),
             effects: VecDeque::new(),
@@ -211,6 +220,7 @@ impl Controller {
             silences: self.silences.list().to_vec(),
             silence_count: self.silences.count(),
             alarms_seen_ms: self.alarms_seen_ms,
+            early: self.early.clone(),
         }
     }
 
@@ -270,10 +280,12 @@ impl Controller {
     ) -> Result<(), Refusal> {
         lock::check(self.lock.as_ref(), now, operator)?;
         self.check_revision(revision)?;
-        let has_changed = self.exclusions.set(what, !included);
-        if has_changed && let Some(run) = &mut self.run {
-            let (launch, order) = (run.launch(), run.exclude(&self.exclusions));
-            self.effects.extend(order.map(|order| Effect::Send { launch, order }));
+        if self.exclusions.set(what.clone(), !included) {
+            self.record_exclusion(now, operator, (what, included));
+            if let Some(run) = &mut self.run {
+                let (launch, order) = (run.launch(), run.exclude(&self.exclusions));
+                self.effects.extend(order.map(|order| Effect::Send { launch, order }));
+            }
         }
         self.settle(now);
         Ok(())
@@ -319,6 +331,9 @@ impl Controller {
             let (launch, order) = (run.launch(), run.recover(node.to_owned()));
             self.effects.extend(order.map(|order| Effect::Send { launch, order }));
         }
+        let goal = Goal::Recovered(node.to_owned(), run.order().recover.get(node).copied().unwrap_or(0));
+        let target = Some(node.to_owned());
+        self.record(now, operator, Recorded { command: "recover", target, comment: None, goal, done: None });
         self.settle(now);
         Ok(())
     }
@@ -328,7 +343,13 @@ impl Controller {
     /// # Errors
     /// If somebody else has it, and `force` is not set or the operator is no admin.
     pub fn handle_lock(&mut self, now: Timestamp, operator: &Operator, force: bool) -> Result<(), Refusal> {
+        let other = self.lock.clone().filter(|lock| lock.until > now && lock.by != operator.name);
         lock::take(&mut self.lock, (now, self.limits.lock), operator, force)?;
+        if let Some(Lock { by, .. }) = other {
+            let done = Some(format!("taken from {by} by force"));
+            let recorded = Recorded { command: "lock", target: None, comment: None, goal: Goal::None, done };
+            self.record(now, operator, recorded);
+        }
         self.settle(now);
         Ok(())
     }
@@ -368,15 +389,34 @@ impl Controller {
         request: SilenceRequest,
     ) -> Result<Silence, Refusal> {
         self.silences.expire(now);
-        self.silences.begin(now, operator, request)
+        let silence = self.silences.begin(now, operator, request)?;
+        let seconds = silence.until_ms.saturating_sub(silence.since_ms) / 1_000;
+        let recorded = Recorded {
+            command: "silence",
+            target: Some(silence.alarms()),
+            comment: Some(silence.why.clone()),
+            goal: Goal::None,
+            done: Some(format!("for {seconds} s")),
+        };
+        self.record(now, operator, recorded);
+        Ok(silence)
     }
 
     /// Ends a silence.
     ///
     /// # Errors
     /// If there is no such silence.
-    pub fn handle_silence_end(&mut self, id: u64) -> Result<(), Refusal> {
-        self.silences.end(id)
+    pub fn handle_silence_end(
+        &mut self,
+        now: Timestamp,
+        operator: &Operator,
+        id: u64,
+    ) -> Result<(), Refusal> {
+        let target = Some(self.silences.end(id)?.alarms());
+        let (goal, done) = (Goal::None, Some(String::new()));
+        let recorded = Recorded { command: "unsilence", target, comment: None, goal, done };
+        self.record(now, operator, recorded);
+        Ok(())
     }
 
     /// Notes that the alarms that have ended so far have been seen.
@@ -422,6 +462,7 @@ impl Controller {
             && let Some(run) = self.run.take()
         {
             self.effects.retain(|effect| !effect.is_for(launch));
+            self.ended = Some((launch, run.commands().clone()));
             self.conclude(now, &run, gone);
         }
         self.settle(now);
@@ -468,6 +509,18 @@ impl Controller {
         self.run.as_ref().map(Current::launch)
     }
 
+    /// Returns whether a request with this name was accepted, and is remembered.
+    #[must_use]
+    pub fn knows(&self, request: &str) -> bool {
+        self.operations.find_request(request).is_some()
+    }
+
+    /// Returns the run or the name of the configuration that the run has, unless it has the present one.
+    #[must_use]
+    pub fn like(&self) -> Option<&str> {
+        self.run.as_ref().and_then(|run| run.settings().like.as_deref())
+    }
+
     /// Returns the state.
     #[must_use]
     pub fn state(&self) -> State {
@@ -489,6 +542,7 @@ impl Controller {
     /// Draws the conclusions of a change: ends the operation that is done, and counts the revision.
     fn settle(&mut self, now: Timestamp) {
         self.collect_news();
+        self.record_reported(now);
         if let Some(run) = &self.run {
             let run_number = run.number();
             let goal = self.operations.current().map(|operation| operation.command);

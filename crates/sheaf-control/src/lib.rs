@@ -7,6 +7,7 @@
 //! | [`link`] | the messages between the two |
 //! | [`request`] | commands, and why they are refused |
 //! | [`operation`] | the course of a command |
+//! | [`record`] | the commands of a run, for its record |
 //! | [`lock`] | the lock of one operator |
 //! | [`fault`] | faults of the system, with remedies |
 //! | [`limits`] | time limits |
@@ -29,6 +30,7 @@ pub mod link;
 pub mod lock;
 pub mod means;
 pub mod operation;
+pub mod record;
 pub mod request;
 pub mod runner;
 pub mod saved;
@@ -39,6 +41,7 @@ pub mod view;
 pub use controller::{Controller, Effect};
 pub use limits::Limits;
 pub use link::{Excludable, Exclusions, NextRun, NotSwitched, Order, Report, RunResult, RunState, Wish};
+pub use record::{CommandLog, RunCommand};
 pub use request::{Command, Operator, Refusal, RefusalCode, Request, Role};
 pub use runner::{Runner, Steer};
 pub use sequence::{Sequence, SequenceAction, SequenceRequest, SequenceState};

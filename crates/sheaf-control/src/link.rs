@@ -48,7 +48,8 @@ pub struct Exclusions {
 }
 
 /// A source or a node that can be excluded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Excludable {
     /// A source.
     Source(u32),
@@ -57,6 +58,14 @@ pub enum Excludable {
 }
 
 impl Exclusions {
+    /// Returns whether a source or a node is excluded.
+    pub(crate) fn has(&self, what: &Excludable) -> bool {
+        match what {
+            Excludable::Source(source) => self.sources.contains(source),
+            Excludable::Node(node) => self.nodes.contains(node),
+        }
+    }
+
     /// Excludes a source or a node, or includes it. Returns whether that has changed anything.
     pub(crate) fn set(&mut self, what: Excludable, is_excluded: bool) -> bool {
         fn set<T: Ord>(all: &mut BTreeSet<T>, one: T, is_excluded: bool) -> bool {
@@ -92,6 +101,8 @@ pub struct Order {
 pub struct NextRun {
     /// Number of the order that has asked for it. A process begins it once.
     pub asked: u64,
+    /// When that was, in milliseconds since 1970. Commands since then are those of the next run.
+    pub at_ms: u64,
     /// Settings of the run.
     pub settings: RunSettings,
     /// Operator who asked for it.

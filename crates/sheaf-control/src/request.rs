@@ -103,6 +103,22 @@ pub struct Operator {
     pub name: String,
     /// Rights of the operator.
     pub role: Role,
+    /// Where the commands come from, for records: a program, a hook, a signal.
+    pub via: Option<String>,
+}
+
+impl Operator {
+    /// Makes an operator of whom nothing else is known.
+    #[must_use]
+    pub fn new(name: impl Into<String>, role: Role) -> Self {
+        Self { name: name.into(), role, via: None }
+    }
+
+    /// Says where the commands come from.
+    #[must_use]
+    pub fn via(self, via: impl Into<String>) -> Self {
+        Self { via: Some(via.into()), ..self }
+    }
 }
 
 /// Settings of one run: its end, and a comment.
@@ -117,6 +133,9 @@ pub struct RunSettings {
     /// A comment for its record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+    /// Run, or name of a configuration, whose configuration it has instead of the present one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub like: Option<String>,
     /// Row of a sequence, with settings of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<SequenceRow>,

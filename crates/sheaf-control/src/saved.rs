@@ -4,6 +4,7 @@ use crate::fault::Fault;
 use crate::link::{Exclusions, Launch, Order, Report};
 use crate::means::Step;
 use crate::operation::Operation;
+use crate::record::CommandLog;
 use crate::request::RunSettings;
 use crate::sequence::{PastSequence, Sequence, shared_list};
 use crate::silence::Silence;
@@ -56,6 +57,9 @@ pub struct Saved {
     /// Alarms that had ended by then have been seen, in milliseconds since 1970.
     #[serde(default)]
     pub alarms_seen_ms: u64,
+    /// Commands since the last run ended, for the record of the next one.
+    #[serde(default, skip_serializing_if = "CommandLog::is_empty")]
+    pub early: CommandLog,
 }
 
 /// A run that has a process.
@@ -80,4 +84,7 @@ pub struct SavedRun {
     /// Highest number of a run before in the same process whose end is recorded.
     #[serde(default)]
     pub ended: Option<u32>,
+    /// Its commands.
+    #[serde(default)]
+    pub commands: CommandLog,
 }

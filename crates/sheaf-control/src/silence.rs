@@ -35,6 +35,16 @@ pub struct Silence {
     pub until_ms: u64,
 }
 
+impl Silence {
+    /// Returns the alarms in words.
+    pub(crate) fn alarms(&self) -> String {
+        match &self.culprit {
+            Some(culprit) => format!("{} of {culprit}", self.code),
+            None => self.code.clone(),
+        }
+    }
+}
+
 /// A request for a silence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SilenceRequest {
@@ -101,8 +111,8 @@ impl Silences {
         Ok(silence)
     }
 
-    /// Ends a silence.
-    pub(crate) fn end(&mut self, id: u64) -> Result<(), Refusal> {
+    /// Ends a silence, and returns it.
+    pub(crate) fn end(&mut self, id: u64) -> Result<Silence, Refusal> {
         let Some(place) = self.list.iter().position(|silence| silence.id == id) else {
             return Err(Refusal::new(
                 RefusalCode::NotFound,
@@ -110,8 +120,7 @@ impl Silences {
                 "look at the list of silences again",
             ));
         };
-        self.list.remove(place);
-        Ok(())
+        Ok(self.list.remove(place))
     }
 
     /// Removes those that have ended.
@@ -164,7 +173,7 @@ mod tests {
     }
 
     fn alice() -> Operator {
-        Operator { name: "alice".into(), role: Role::Operator }
+        Operator::new("alice", Role::Operator)
     }
 
     #[test]
@@ -178,7 +187,7 @@ mod tests {
         assert_eq!(silences.list().len(), 2);
         silences.expire(second(32));
         assert_eq!(silences.list().iter().map(|silence| silence.id).collect::<Vec<_>>(), [1]);
-        assert_eq!(silences.end(1), Ok(()));
+        assert_eq!(silences.end(1).map(|ended| ended.id), Ok(1));
         assert_eq!(silences.end(1).expect_err("it has ended").code, RefusalCode::NotFound);
         let third = silences.begin(second(40), &alice(), request("loss", None, 60));
         assert_eq!(third.map(|silence| silence.id), Ok(3));

@@ -2,12 +2,13 @@
 //!
 //! A seed decides when nodes come up, die or freeze, when the link breaks, when the controller dies (also between writing down and doing)
 //! and comes back, when operators give which command, and whether they get the answer. Checked in each step: at most one run has a
-//! process, a request has at most one effect, rows of a table begin in order, and none that is done begins again. Checked at the end, when nothing goes wrong any more: every operation has ended, and
+//! process, a request has at most one effect, a command is recorded once, with one run, rows of a table begin in order, and none that is done begins again. Checked at the end, when nothing goes wrong any more: every operation has ended, and
 //! a stop has ended the run within its limits, a sequence that is resumed comes to its end, and each row that is done has exactly one
 //! run that was good and complete.
 
 mod simulation {
     pub(crate) mod process;
+    pub(crate) mod recorded;
     pub(crate) mod rng;
     pub(crate) mod tables;
     pub(crate) mod world;

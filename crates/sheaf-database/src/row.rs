@@ -21,11 +21,13 @@ pub enum Table {
     Exclusion,
     /// Comments and judgements of quality.
     Comment,
+    /// Commands of run control.
+    Command,
 }
 
 impl Table {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Ledger,
         Self::DeadTime,
         Self::Culprit,
@@ -34,6 +36,7 @@ impl Table {
         Self::Setting,
         Self::Exclusion,
         Self::Comment,
+        Self::Command,
     ];
 
     /// Returns the name.
@@ -48,6 +51,7 @@ impl Table {
             Self::Setting => "run_setting",
             Self::Exclusion => "run_exclusion",
             Self::Comment => "run_comment",
+            Self::Command => "run_command",
         }
     }
 
@@ -63,6 +67,17 @@ impl Table {
             Self::Setting => &["name", "value"],
             Self::Exclusion => &["detail"],
             Self::Comment => &["time_ns", "author", "text", "quality"],
+            Self::Command => &[
+                "time_ns",
+                "operator",
+                "via",
+                "command",
+                "target",
+                "comment",
+                "result",
+                "detail",
+                "result_ns",
+            ],
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::DatabaseError;
 use crate::session::{Session, Value};
 
 /// Migrations, the first making schema 1.
-const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
 
 /// Table of the migrations that were made.
 pub(crate) const TABLE: &str = "schema_version";

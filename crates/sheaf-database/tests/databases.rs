@@ -55,8 +55,15 @@ fn row(run: u64, directory: &str) -> RunRow {
             (Table::Setting, vec!["run.events".into(), "7".into()]),
             (Table::Exclusion, vec!["{}".into()]),
             (Table::Comment, vec![5.into(), "ann".into(), "zero \0 and 'quotes'".into(), "good".into()]),
+            (Table::Command, command()),
         ],
     }
+}
+
+fn command() -> Vec<Value> {
+    let (via, target, comment) = ("sheaf ctl".into(), Value::Null, "end of shift".into());
+    let (result, detail) = ("done".into(), Value::Null);
+    vec![5.into(), "ann".into(), via, "stop".into(), target, comment, result, detail, 9.into()]
 }
 
 fn count(database: &mut Database, table: &str) -> i64 {
@@ -141,11 +148,29 @@ fn rebuilding_forgets_what_is_below_a_directory_and_nothing_else() {
 }
 
 #[test]
+fn a_database_of_an_earlier_version_is_brought_up_to_date_and_keeps_its_runs() {
+    over_both(|url| {
+        let mut database = open(url);
+        let mut early = row(1, "/runs/run000001");
+        early.parts.retain(|(table, _)| *table != Table::Command);
+        database.write(&[early]).unwrap();
+        // As version 1 had left it.
+        for statement in ["DROP TABLE run_command", "DELETE FROM schema_version WHERE version > 1"] {
+            database.query(statement, &[]).unwrap();
+        }
+        drop(database);
+        let mut database = open(url);
+        database.write(&[row(2, "/runs/run000002")]).unwrap();
+        assert_eq!(["run", "run_command"].map(|table| count(&mut database, table)), [2, 1]);
+    });
+}
+
+#[test]
 fn a_newer_schema_is_refused() {
     over_both(|url| {
         open(url).query("INSERT INTO schema_version (version) VALUES (99)", &[]).unwrap();
         let error = Database::open(url, &Credentials::default(), PATIENCE).err().unwrap();
-        assert!(matches!(error, DatabaseError::NewerSchema { found: 99, known: 1, .. }), "{error}");
+        assert!(matches!(error, DatabaseError::NewerSchema { found: 99, known: 2, .. }), "{error}");
         let error = Database::look(url, &Credentials::default(), PATIENCE).err().unwrap();
         assert!(matches!(error, DatabaseError::NewerSchema { found: 99, .. }), "{error}");
     });
@@ -173,7 +198,7 @@ fn writers_at_the_same_time_make_the_tables_once_and_get_numbers_of_their_own() 
         assert_eq!(taken.iter().collect::<BTreeSet<_>>().len(), taken.len(), "a number was given twice");
         let mut database = open(url);
         assert_eq!(count(&mut database, "run"), 60);
-        assert_eq!(count(&mut database, "schema_version"), 1);
+        assert_eq!(count(&mut database, "schema_version"), 2);
         assert_eq!(database.take_numbers(5_000, 1).unwrap(), 5_001);
         assert_eq!(database.take_numbers(0, 1).unwrap(), 5_002);
     });

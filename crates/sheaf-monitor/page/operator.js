@@ -206,6 +206,7 @@ export class Operator {
     const headers = {};
     if (this.token !== "") headers.Authorization = `Bearer ${this.token}`;
     if (body !== undefined) headers["Content-Type"] = "application/json";
+    if (method !== "GET") headers["Sheaf-Via"] = "page";
     if (revision !== undefined) headers["If-Match"] = `"${revision}"`;
     const limit = AbortSignal.timeout(LIMIT_MS);
     const signal = given ? AbortSignal.any([given, limit]) : limit;

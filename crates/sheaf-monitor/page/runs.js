@@ -58,12 +58,13 @@ function details(page, state) {
   return html`<section class="record" id="record" aria-label=${`Run ${run}`}>
     <h3>Run ${run} <a href=${page.navigation.link({ run: "" })}>close</a></h3>
     ${failed(failure, `run ${run}`)}
-    ${answer === null ? failure === null && html`<p>Loading ...</p>` : [facts(state, answer), comments(page, state, answer)]}
+    ${answer === null ? failure === null && html`<p>Loading ...</p>` : [facts(state, answer), given(answer), like(page, state, answer), comments(page, state, answer)]}
   </section>`;
 }
 
 /** @param {State} state @param {RunRecord} record */
-function facts({ time_ms }, { created_ns, ended_ns, end, ledger, files, code, changed, configuration, directory, software }) {
+function facts({ time_ms }, record) {
+  const { created_ns, ended_ns, end, ledger, files, code, changed, configuration, configuration_from: from, directory, software } = record;
   const dead = Object.entries(ledger?.time.dead_ns ?? {});
   return html`<dl class="lines">
     ${line("began", clock(created_ns / 1e6, time_ms))}
@@ -79,7 +80,7 @@ function facts({ time_ms }, { created_ns, ended_ns, end, ledger, files, code, ch
     ${files.map(({ file, events, bytes }) => line("file", `${file}: ${count(events)} events, ${quantity(bytes, "B")}`))}
     ${code.map(({ table, path }) => line("code", `${table}: ${path}`))}
     ${Object.entries(changed ?? {}).map(([key, values]) => line("changed", `${key}: ${values.map((value) => value ?? "not set").join(" → ")}`))}
-    ${line("configuration", [configuration.name, configuration.id].filter(Boolean).join(" "))}
+    ${line("configuration", [[configuration.name, configuration.id].filter(Boolean).join(" "), from && `, from ${from.name ? `${from.name} version ${from.version}, that of ` : ""}run ${from.run}`])}
     ${line("directory", `${directory}, by ${software}`)}
   </dl>`;
 }
@@ -87,6 +88,37 @@ function facts({ time_ms }, { created_ns, ended_ns, end, ledger, files, code, ch
 /** @param {string} name @param {Child} value */
 function line(name, value) {
   return html`<div><dt>${name}</dt><dd>${value}</dd></div>`;
+}
+
+/** Returns the commands of a run, with times since its start. @param {RunRecord} record */
+function given({ commands = [], commands_left_out = 0, created_ns, ledger }) {
+  if (commands.length === 0) return false;
+  const zero = ledger?.time.started_ns ?? created_ns;
+  return html`<div class="scroll"><table class="runs given" aria-label="Commands">
+    <thead><tr><th class="n">time (s)</th><th>by</th><th>command</th><th>result</th></tr></thead>
+    <tbody>${commands.map(({ time_ns, by, via, command, target, comment, result, text }) => html`<tr>
+      <td class="n">${signed((time_ns - zero) / 1e9)}</td><td>${by}${via && html` <small>(${via})</small>`}</td>
+      <td class="comment"><b>${command}</b> ${target}${comment && html` <q>${comment}</q>`}</td>
+      <td class=${result === "failed" ? "comment bad" : "comment"}>${result === "failed" && "✖ "}${result ?? "not known"}${text && `: ${text}`}</td></tr>`)}</tbody>
+    </table>${commands_left_out > 0 && html`<p>${count(commands_left_out)} further commands between the first and the last ${count(Math.floor(commands.length / 2))} are left out</p>`}</div>`;
+}
+
+/** Returns what starts a run like this one. It asks once more, because a run begins. @param {Page} page @param {State} state @param {RunRecord} record */
+function like(page, state, { run }) {
+  const { control } = state;
+  const start = control?.commands.find(({ command }) => command === "start");
+  if (!control || start === undefined) return false;
+  const { operator } = page;
+  const busy = control.state === "idle" ? null : "there is a run, with its own configuration";
+  const why = (start.allowed ? busy : start.why ?? "not possible in this state") ?? operator.obstacle(state);
+  const press = () => (why === null ? void operator.command("start", control.revision, { like: String(run) }) : operator.explain(why));
+  return html`<details class="like"><summary>Start a run like this</summary>
+    <p>It has the configuration of run ${run} as it was in force then, also its end. <button type="button" data-like=${run} onClick=${press} aria-disabled=${why !== null} title=${why ?? ""}>Start like run ${run}</button> ${why !== null && html`<small>${why}</small>`}</p></details>`;
+}
+
+/** Returns seconds with their sign. @param {number} seconds */
+function signed(seconds) {
+  return `${seconds < 0 ? "−" : "+"}${Math.abs(seconds).toLocaleString("en", { minimumFractionDigits: 3, maximumFractionDigits: 3 })}`;
 }
 
 /** @param {Page} page @param {State} state @param {RunRecord} record */

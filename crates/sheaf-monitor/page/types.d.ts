@@ -359,15 +359,37 @@ export interface RunRecord {
     dropped: Record<string, number>;
     balanced: boolean;
     problems: string[];
-    time: { run_ns: number; live_ns: number; dead_ns: Record<string, number> };
+    time: { run_ns: number; live_ns: number; dead_ns: Record<string, number>; started_ns?: number | null };
   } | null;
   files: { file: string; stream: string; events: number; bytes: number }[];
   code: { table: string; path: string }[];
   /** Runs with the same id were made in the same way. */
   configuration: { name: string | null; id: string };
   comments: { time_ns: number; author: string; text?: string; quality?: string }[];
+  /** Where the configuration comes from, if it was started like another run. */
+  configuration_from?: { run: number; name?: string; version?: number };
+  /** Commands of run control, the oldest first; absent if there are none. */
+  commands?: RunCommand[];
+  /** Number of further commands between the first half of them and the last. */
+  commands_left_out?: number;
   /** Settings that differ from those of the run before: their values then and now. */
   changed?: Record<string, (string | null)[]>;
+}
+
+/** A command in the record of a run. */
+export interface RunCommand {
+  /** Unix time. */
+  time_ns: number;
+  by: string;
+  /** Where it came from. */
+  via?: string;
+  command: string;
+  target?: string;
+  comment?: string;
+  /** Absent if it is not known. */
+  result?: string;
+  text?: string;
+  ended_ns?: number;
 }
 
 /** Values from outside. */

@@ -5,6 +5,12 @@ use axum::http::{HeaderMap, header};
 /// Header with the name of the person for whom a proxy sends a request.
 const USER: &str = "x-forwarded-user";
 
+/// Header with where a command comes from, for records.
+const VIA: &str = "sheaf-via";
+
+/// Most characters of it.
+const VIA_CHARACTERS: usize = 64;
+
 /// Credentials of whoever sends a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Credentials {
@@ -12,6 +18,8 @@ pub struct Credentials {
     pub token: Option<String>,
     /// The person for whom a proxy sends it. Only a proxy is believed.
     pub user: Option<String>,
+    /// Where the request comes from, as the client says: `page`, `hook logbook`.
+    pub via: Option<String>,
 }
 
 impl Credentials {
@@ -24,8 +32,14 @@ impl Credentials {
             let (scheme, token) = value.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
         });
-        Self { token, user: text(USER) }
+        let via = text(VIA).map(|via| printable(&via)).filter(|via| !via.is_empty());
+        Self { token, user: text(USER), via }
     }
+}
+
+/// Returns the beginning of a text without characters that would change how a line looks.
+fn printable(text: &str) -> String {
+    text.chars().filter(|character| !character.is_control()).take(VIA_CHARACTERS).collect()
 }
 
 /// Returns the value of a cookie.
@@ -57,6 +71,18 @@ mod tests {
         );
         assert_eq!(of(&[("authorization", "Basic YTpi")]), Credentials::default());
         assert_eq!(of(&[("authorization", "abc")]), Credentials::default());
+    }
+
+    #[test]
+    fn where_a_command_comes_from_is_a_short_text_without_control_characters() {
+        let via = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("sheaf-via", HeaderValue::from_str(value).unwrap());
+            Credentials::of(&headers).via
+        };
+        assert_eq!(via("hook\tlogbook").as_deref(), Some("hooklogbook"));
+        assert_eq!(via(&"x".repeat(1_000)).map(|via| via.len()), Some(64));
+        assert_eq!(via("  "), None);
     }
 
     #[test]

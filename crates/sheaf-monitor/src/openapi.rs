@@ -33,7 +33,7 @@ const ERRORS: &[(u16, &str)] = &[
     (409, "The state does not allow the command, or its name was that of another command."),
     (412, "The state has changed since the client saw the revision that it sends."),
     (413, "The body is larger than 2 MB, or than 16 MiB of a publication."),
-    (422, "A row of the table makes no run. The text says what is wrong, with row and column."),
+    (422, "A row of the table makes no run, or there is no such configuration. The text says what is wrong."),
     (423, "Somebody else has the lock."),
     (429, "There were too many wrong tokens."),
     (500, "The server has failed."),

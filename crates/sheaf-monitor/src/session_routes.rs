@@ -17,7 +17,7 @@ pub(crate) fn routes() -> Vec<Route> {
 
 /// Begins a session with the token of the request, which the guard has found to be good. On loopback addresses nobody needs one.
 async fn begin(State(server): State<Server>, headers: HeaderMap) -> Response {
-    let Credentials { token, user } = Credentials::of(&headers);
+    let Credentials { token, user, .. } = Credentials::of(&headers);
     // The token of a proxy is not for the people behind it.
     with_cookie(&server.door, token.filter(|_| user.is_none()).as_deref())
 }

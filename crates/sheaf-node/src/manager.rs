@@ -466,7 +466,8 @@ impl ManagerNode {
     fn serve_supervisor(&mut self, now: Timestamp) -> bool {
         let has_started = self.started_at.is_some();
         // Between two runs, triggers wait where they arrive.
-        let is_between = self.left.is_some() || (self.role.hands_over() && has_started && !self.role.is_running());
+        let is_between =
+            self.left.is_some() || (self.role.hands_over() && has_started && !self.role.is_running());
         let Some(supervised) = self.supervised.as_mut().filter(|_| !is_between) else { return false };
         let is_busy = supervised.exchange(now, has_started, &mut self.role, TRIGGERS_PER_ROUND);
         for (cause, triggers) in supervised.take_vetoes() {

@@ -103,13 +103,19 @@ def test_a_run_is_started_paused_resumed_and_stopped(serve: Serve) -> None:
     held = controller.status()
     assert (held.state, held.run, held.by) == ("configured", 1, controller.me().name)
     assert controller.start(revision=held.revision).command == "start"
-    controller.pause()
+    controller.pause(comment="beam lost")
     assert controller.status().state == "paused"
     assert not next(command for command in controller.status().commands if command.command == "pause").allowed
     controller.resume()
     controller.stop()
     last = controller.wait_for_end()
     assert (last.run, last.good) == (1, True)
+    record = controller.run(1)
+    given = [(command.command, command.comment, command.result) for command in record.commands]
+    beginning = [("configure", "a test", "done"), ("start", None, "done")]
+    assert given == [*beginning, ("pause", "beam lost", "done"), ("resume", None, "done"), ("stop", None, "done")]
+    assert {(command.by, command.via) for command in record.commands} == {(controller.me().name, "sheaf.control")}
+    assert record.commands_left_out == 0
     assert controller.status().last_run == last == controller.wait_for_end()
 
 
@@ -128,6 +134,23 @@ def test_runs_of_a_number_of_events_follow_each_other_and_are_commented(serve: S
     assert [comment.text for comment in runs[1].comments] == ["run of 70", "looks fine"]
     assert runs[1].comments[-1].quality == "good"
     assert [entry.action for entry in controller.journal() if entry.answer == "accepted"] == ["start", "start"]
+
+
+@needs_command
+def test_a_run_has_the_configuration_of_an_earlier_one(serve: Serve) -> None:
+    controller = connect(serve)
+    controller.start(events=60)
+    controller.wait_for_end(PATIENCE)
+    serve.configuration.write_text(SYSTEM.replace("mean_bytes = 64", "mean_bytes = 32"))
+    controller.start(like=1)
+    controller.wait_for_end(PATIENCE)
+    first, second = controller.run(1), controller.run(2)
+    assert second.configuration["id"] == first.configuration["id"]
+    assert second.configuration_from == {"run": 1}
+    assert second.ledger is not None and second.ledger["triggers"] == 60
+    with pytest.raises(CommandRefused, match="there is no run 9") as refused:
+        controller.start(like=9)
+    assert (refused.value.status, refused.value.code) == (422, "like")
 
 
 @needs_command

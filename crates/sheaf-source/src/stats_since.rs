@@ -76,7 +76,11 @@ mod tests {
             bytes: ByteCount(100 * times),
             last_error: (times > 1).then(|| "damaged".to_owned()),
             refused: vec![("unknown_source", 3 * times)],
-            stream: Some(StreamBooks { packets: 7 * times, packets_damaged: [times; _], ..StreamBooks::default() }),
+            stream: Some(StreamBooks {
+                packets: 7 * times,
+                packets_damaged: [times; _],
+                ..StreamBooks::default()
+            }),
             polled: Some(PollBooks { polls: 5 * times, ..PollBooks::default() }),
             ..SourceStats::default()
         }
@@ -85,7 +89,11 @@ mod tests {
     #[test]
     fn counts_since_a_moment_are_those_of_the_time_after_it() {
         assert_eq!(stats(3).since(&stats(2)), SourceStats { last_error: None, ..stats(1) });
-        assert_eq!(stats(2).since(&stats(1)).last_error.as_deref(), Some("damaged"), "the error is a new one");
+        assert_eq!(
+            stats(2).since(&stats(1)).last_error.as_deref(),
+            Some("damaged"),
+            "the error is a new one"
+        );
         assert_eq!(stats(2).since(&SourceStats::default()), stats(2));
     }
 

@@ -24,8 +24,8 @@ pub use lists::{FileList, ListError, closed_files, list_name, remove_list};
 pub(crate) use lists::{checksum_of, read_lists};
 pub use lock::{Holder, LOCK_NAME, RunLock};
 pub use manifest::{
-    CodeRecord, EndRecord, HistogramsRecord, HookRecord, HostRecord, Manifest, ManifestError, SequenceRecord,
-    SessionRecord, ValueRecord,
+    CodeRecord, CommandRecord, ConfigurationOrigin, EndRecord, HistogramsRecord, HookRecord, HostRecord,
+    Manifest, ManifestError, SequenceRecord, SessionRecord, ValueRecord,
 };
 pub(crate) use open_file::{OpenFile, is_hdf5};
 pub use reader::{RunCounts, RunReader};

@@ -83,6 +83,8 @@ codes! {
     CPU_NOT_AVAILABLE = Warning "cpu-not-available" "Check `cpu` of the node, and the processors that the process may use.";
     /// The run uses this copy of a library or script.
     CODE_LOADED = Info "code-loaded" "";
+    /// A run that is to be like an earlier one loads another version of a library or script.
+    CODE_CHANGED = Warning "code-changed" "Install the version of that run, or compare the two runs: `sheaf runs compare`.";
     /// Whoever can reach an address of this run may take part in it.
     OPEN_TO_STRANGERS = Warning "open-to-strangers" "Set `transport.key_file` or `transport.tls` unless the network is private.";
     /// A node accepts programs, processors or triggers at this address.

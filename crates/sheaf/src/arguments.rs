@@ -131,6 +131,9 @@ impl ControlledArguments {
 pub(crate) struct RunArguments {
     /// Configuration file (TOML) [default: an emulated detector for ten seconds].
     pub(crate) config: Option<PathBuf>,
+    /// Use the configuration of an earlier run: its number, its directory, or the name of a configuration (NAME, NAME@VERSION).
+    #[arg(long, value_name = "RUN|NAME", conflicts_with_all = ["config", "replay"])]
+    pub(crate) like: Option<String>,
     /// Exclude a source, by number or name, or a readout unit or builder unit: events are complete without it. May be repeated.
     #[arg(long, value_name = "SOURCE|NODE")]
     pub(crate) exclude: Vec<String>,
@@ -227,6 +230,11 @@ impl RunArguments {
         flags.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag).collect()
     }
 
+    /// Returns whether somebody has chosen the settings, so that defaults for a first try have no place.
+    fn has_configuration(&self) -> bool {
+        self.config.is_some() || self.like.is_some()
+    }
+
     /// Makes the changes to a configuration that the flags ask for.
     pub(crate) fn apply(&self, config: &mut Config) {
         if self.local {
@@ -275,9 +283,13 @@ impl RunArguments {
     /// A run under a controller has no limit unless somebody has set one.
     fn apply_length(&self, config: &mut Config) {
         let file = self.config.as_deref();
-        let default_duration = self.config.is_none() && self.duration.is_none();
+        let default_duration = !self.has_configuration() && self.duration.is_none();
         let key = "run.duration_s";
-        let is_set = || self.control.sets(key) || file.is_some_and(|file| Config::sets(file, key));
+        let in_file = || file.is_some_and(|file| Config::sets(file, key));
+        let is_set = || self.like.is_some() || self.control.sets(key) || in_file();
+        if self.like.is_some() && (self.events.is_some() || self.duration.is_some()) {
+            (config.run.events, config.run.duration) = (None, None);
+        }
         if self.control.controlled.is_some() && !is_set() {
             config.run.duration = None;
         }
@@ -295,7 +307,7 @@ impl RunArguments {
     /// Sets the trigger of a run without a configuration to a rate that any laptop sustains and that does not fill its
     /// disk.
     fn apply_trigger(&self, trigger: &mut Trigger, is_emulated: bool) {
-        let nothing_said = self.config.is_none()
+        let nothing_said = !self.has_configuration()
             && self.trigger_rate.is_none()
             && self.trigger_mode.is_none()
             && !self.control.sets("trigger");
@@ -319,7 +331,7 @@ impl RunArguments {
         let emulated = &mut config.source.emulated;
         if let Some(mean) = self.fragment_size {
             emulated.mean = ByteCount(mean);
-            if self.config.is_none() {
+            if !self.has_configuration() {
                 emulated.rms = ByteCount(mean);
             }
         }

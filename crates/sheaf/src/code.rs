@@ -186,6 +186,31 @@ pub(crate) fn of_roles(config: &Config, has: impl Fn(Role) -> bool) -> Config {
     config
 }
 
+/// Code that has changed: its table, its file, and its checksum now and then.
+pub(crate) type ChangedCode = (&'static str, PathBuf, [String; 2]);
+
+/// Compares the files that a configuration loads with the checksums that `was` has by table. Returns those that differ.
+///
+/// # Errors
+/// A file is not there.
+pub(crate) fn compare_code(
+    config: &Config,
+    was: impl Fn(&str) -> Option<String>,
+) -> anyhow::Result<Vec<ChangedCode>> {
+    let mut changed = Vec::new();
+    for table in Table::ALL {
+        let Some(file) = table.file(config) else { continue };
+        let name = table.name();
+        let bytes =
+            regular::read(file).with_context(|| format!("cannot read {} (`{name}.path`)", file.display()))?;
+        let now = format!("{:08x}", crc32c(&bytes));
+        if let Some(then) = was(name).filter(|then| *then != now) {
+            changed.push((name, file.to_owned(), [now, then]));
+        }
+    }
+    Ok(changed)
+}
+
 /// Logs what is loaded.
 pub(crate) fn report(records: &[CodeRecord]) {
     for record in records {

@@ -24,8 +24,8 @@ use std::sync::Arc;
 
 pub(crate) use directory::LaunchDirectory;
 pub(crate) use line::{Ended, Line};
-pub(crate) use switching::Switching;
 use station::{Impossible, Station};
+pub(crate) use switching::Switching;
 
 /// The end of run control in the process of a run.
 pub(crate) struct Controlled {

@@ -58,15 +58,15 @@ enum CtlCommand {
     /// Take triggers, in a new run if none is configured.
     Start(StartArguments),
     /// Take no triggers until `resume`. The time until then is dead time.
-    Pause(WaitArguments),
+    Pause(CommandArguments),
     /// Take triggers again.
-    Resume(WaitArguments),
+    Resume(CommandArguments),
     /// Begin the next run without a gap: it takes the triggers from the event on that follows the last one of this run.
     Switch(BeginArguments),
     /// End the run: build and store its events in flight, within a time limit.
     Stop(StopArguments),
     /// Kill the processes of the run, and clear all faults.
-    Reset(WaitArguments),
+    Reset(CommandArguments),
     /// Exclude sources, readout units or builder units from the run and from those that follow: events are complete without them.
     Exclude(ExclusionArguments),
     /// Include them again, sources from the next fragment of each on.
@@ -99,6 +99,21 @@ struct WaitArguments {
 }
 
 #[derive(Debug, Args)]
+struct CommandArguments {
+    /// Comment for the record of the run, beside the command.
+    #[arg(long, value_name = "TEXT")]
+    comment: Option<String>,
+    #[command(flatten)]
+    wait: WaitArguments,
+}
+
+impl CommandArguments {
+    fn body(&self) -> Value {
+        self.comment.as_ref().map_or_else(|| json!({}), |comment| json!({ "comment": comment }))
+    }
+}
+
+#[derive(Debug, Args)]
 struct BeginArguments {
     /// End the run after this many triggers.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
@@ -109,6 +124,10 @@ struct BeginArguments {
     /// Comment for the record of the run.
     #[arg(long, value_name = "TEXT")]
     comment: Option<String>,
+    /// Use the configuration of an earlier run, as it was in force then, instead of the present one: the number of the run, or a name that
+    /// its configuration has, NAME or NAME@VERSION. `--events` and `--duration` replace its end.
+    #[arg(long, value_name = "RUN|NAME")]
+    like: Option<String>,
     #[command(flatten)]
     wait: WaitArguments,
 }
@@ -128,7 +147,7 @@ struct StopArguments {
     #[arg(long)]
     now: bool,
     #[command(flatten)]
-    wait: WaitArguments,
+    command: CommandArguments,
 }
 
 #[derive(Debug, Args)]
@@ -184,6 +203,9 @@ impl BeginArguments {
         if let Some(comment) = &self.comment {
             body["comment"] = comment.clone().into();
         }
+        if let Some(like) = &self.like {
+            body["like"] = like.clone().into();
+        }
         body
     }
 }
@@ -203,14 +225,17 @@ pub(crate) fn command(arguments: &CtlArguments) -> anyhow::Result<Verdict> {
             let verdict = desk.operate(Command::Start, begin.body(), &begin.wait)?;
             if *until_end { desk.wait_for_end(before) } else { Ok(verdict) }
         }
-        CtlCommand::Pause(wait) => desk.operate(Command::Pause, json!({}), wait),
-        CtlCommand::Resume(wait) => desk.operate(Command::Resume, json!({}), wait),
+        CtlCommand::Pause(given) => desk.operate(Command::Pause, given.body(), &given.wait),
+        CtlCommand::Resume(given) => desk.operate(Command::Resume, given.body(), &given.wait),
         CtlCommand::Switch(next) => desk.operate(Command::Switch, next.body(), &next.wait),
-        CtlCommand::Stop(StopArguments { now, wait }) => {
-            let body = if *now { json!({ "now": true }) } else { json!({}) };
-            desk.operate(Command::Stop, body, wait)
+        CtlCommand::Stop(StopArguments { now, command }) => {
+            let mut body = command.body();
+            if *now {
+                body["now"] = true.into();
+            }
+            desk.operate(Command::Stop, body, &command.wait)
         }
-        CtlCommand::Reset(wait) => desk.operate(Command::Reset, json!({}), wait),
+        CtlCommand::Reset(given) => desk.operate(Command::Reset, given.body(), &given.wait),
         CtlCommand::Exclude(arguments) => desk.include(arguments, false),
         CtlCommand::Include(arguments) => desk.include(arguments, true),
         CtlCommand::Recover(arguments) => desk.recover(arguments),
@@ -274,7 +299,11 @@ impl Desk {
     fn operate(&self, command: Command, mut body: Value, wait: &WaitArguments) -> anyhow::Result<Verdict> {
         body["command"] = command.name().into();
         body["request"] = make_token()?.into();
-        let mut operation = self.client.post("/api/v1/operations", &body)?["operation"].take();
+        let mut answer = self.client.post("/api/v1/operations", &body)?;
+        for warning in answer["warnings"].as_array().into_iter().flatten() {
+            log::warn!("{}", warning.as_str().unwrap_or_default());
+        }
+        let mut operation = answer["operation"].take();
         let mut told = None;
         while !wait.no_wait && operation["ended_ms"].is_null() {
             let progress = operation["progress"].as_str().map(str::to_owned);

@@ -196,10 +196,9 @@ impl DriverMaker {
         self.early_farms.note_waker(me.node, &waker);
         let farm = match self.early_farms.take(me.node) {
             Some(farm) => Some(farm),
-            None => plan
-                .farm(&me, directory)?
-                .map(|setup| Farm::new(setup, me.node, waker, now))
-                .transpose()?,
+            None => {
+                plan.farm(&me, directory)?.map(|setup| Farm::new(setup, me.node, waker, now)).transpose()?
+            }
         };
         let patience = self.manager_patience;
         let driver = match beginning {
@@ -303,7 +302,9 @@ impl Beginning {
     fn into_connection(self) -> anyhow::Result<Connection> {
         match self {
             Self::Connection(connection) => Ok(connection),
-            Self::Handover(_) => bail!("a node has handed over to a node of another role: this is a bug in sheaf"),
+            Self::Handover(_) => {
+                bail!("a node has handed over to a node of another role: this is a bug in sheaf")
+            }
         }
     }
 

@@ -84,7 +84,7 @@ impl Gate {
             Answer::error(503, "tokens", &crate::describe(&problem), remedy)
         })?;
         let unknown = match known.people.find(token, credentials.user.as_deref()) {
-            Ok(operator) => return Ok(operator),
+            Ok(operator) => return Ok(Operator { via: credentials.via.clone(), ..operator }),
             Err(unknown) => unknown,
         };
         Err(match unknown {
@@ -125,7 +125,7 @@ impl Senders for Gate {
 
 /// Returns the refusal of somebody whose role does not suffice.
 pub(crate) fn refuse_role(operator: &Operator, needed: Role) -> Option<Answer> {
-    let Operator { name, role } = operator;
+    let Operator { name, role, .. } = operator;
     (*role < needed).then(|| {
         let (role, needed) = (role.name(), needed.name());
         let text = format!("{name} has the role {role}, and this needs {needed}");
@@ -181,7 +181,7 @@ mod tests {
         directory.create().unwrap();
         let gate = Gate::new(directory.clone());
         let status = |token: &str| {
-            let credentials = Credentials { token: Some(token.to_owned()), user: None };
+            let credentials = Credentials { token: Some(token.to_owned()), ..Credentials::default() };
             gate.identify(&credentials).map(|operator| operator.name).map_err(|answer| answer.status)
         };
         assert_eq!(status("abc"), Err(401));

@@ -121,12 +121,12 @@ impl People {
         let person =
             self.people.iter().find(is_it).filter(|person| person.is_valid()).ok_or(Unknown::Token)?;
         if person.means == Means::Token {
-            return Ok(Operator { name: person.name.clone(), role: person.role });
+            return Ok(Operator::new(&person.name, person.role));
         }
         let user = user.filter(|user| is_name(user)).ok_or(Unknown::User)?;
         let named = |known: &&Person| known.means == Means::Named && known.name == user && known.is_valid();
         let role = self.people.iter().find(named).map_or(Role::Viewer, |known| known.role);
-        Ok(Operator { name: user.to_owned(), role })
+        Ok(Operator::new(user, role))
     }
 }
 

@@ -103,8 +103,18 @@ impl Plan {
             },
         };
         let here = nodes.iter().filter(|node| node.agent.is_none()).map(|node| node.id).collect();
-        Self { config, nodes, here, code: Code::default(), key: None, streams, time_base, timed, goes_on: false }
-            .check_steps()
+        Self {
+            config,
+            nodes,
+            here,
+            code: Code::default(),
+            key: None,
+            streams,
+            time_base,
+            timed,
+            goes_on: false,
+        }
+        .check_steps()
     }
 
     /// Warns of defects of recorded data that concern some sources. They are no reason not to replay the data.

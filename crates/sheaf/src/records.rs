@@ -4,10 +4,13 @@
 //! nothing has to be kept in agreement with it, and a run that was copied to another place is known there.
 
 mod code;
+mod commands;
 pub(crate) mod comments;
 mod compare;
 mod configuration;
 mod index;
+mod like;
+mod named;
 mod noting;
 mod record;
 mod rows;
@@ -19,10 +22,13 @@ use crate::console::Console;
 use crate::print::{print, print_json};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
+pub(crate) use commands::record_commands;
 use comments::{Comment, Quality};
-use compare::Comparison;
+use compare::{Comparison, Differences};
 pub(crate) use configuration::configuration_name;
-pub(crate) use noting::{note, note_addition};
+pub(crate) use like::Like;
+use named::NamedConfiguration;
+pub(crate) use noting::{note, note_addition_later};
 pub(crate) use record::Record;
 use record::State;
 use sheaf_store::run::{MANIFEST_NAME, RunLock, runs_in};
@@ -45,8 +51,12 @@ enum RunsCommand {
     Compare(CompareArguments),
     /// Make the database of runs anew from the directories.
     Rebuild(index::RebuildArguments),
-    /// Print the configuration of a run, for other runs.
+    /// Print the configuration of a run, or one with a name, for other runs.
     Configuration(ConfigurationArguments),
+    /// Give the configuration of a run a name, for other runs. The same name again makes a new version.
+    Name(NameArguments),
+    /// List the configurations that have names, with their versions.
+    Configurations(ConfigurationsArguments),
     /// Add a comment to a run, or a judgement of its quality.
     Comment(CommentArguments),
 }
@@ -100,9 +110,30 @@ struct ShowArguments {
 }
 
 #[derive(Debug, Args)]
-struct ConfigurationArguments {
-    /// Run: its number or its directory.
+struct NameArguments {
+    /// Run: its number, or its directory with a `/`.
     #[arg(value_name = "RUN")]
+    run: String,
+    /// Name: letters, digits, `.`, `-` and `_`.
+    #[arg(value_name = "NAME")]
+    name: String,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Args)]
+struct ConfigurationsArguments {
+    #[command(flatten)]
+    place: Place,
+    /// Print one JSON object on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct ConfigurationArguments {
+    /// Run: its number, or its directory with a `/`. Or the name of a configuration: NAME, NAME@VERSION.
+    #[arg(value_name = "RUN|NAME")]
     run: String,
     #[command(flatten)]
     place: Place,
@@ -113,11 +144,11 @@ struct ConfigurationArguments {
 
 #[derive(Debug, Args)]
 struct CompareArguments {
-    /// Earlier run: its number or its directory.
-    #[arg(value_name = "RUN")]
+    /// Earlier run: its number or its directory. Or the name of a configuration: NAME, NAME@VERSION; then settings and code are compared.
+    #[arg(value_name = "RUN|NAME")]
     before: String,
-    /// Later run.
-    #[arg(value_name = "OTHER-RUN")]
+    /// Later run, or the name of a configuration.
+    #[arg(value_name = "OTHER-RUN|NAME")]
     after: String,
     #[command(flatten)]
     place: Place,
@@ -153,8 +184,16 @@ pub(crate) fn command(arguments: &RunsArguments, console: &Console) -> anyhow::R
         RunsCommand::Compare(arguments) => compare(arguments),
         RunsCommand::Rebuild(arguments) => index::rebuild(arguments, console),
         RunsCommand::Configuration(arguments) => {
-            let path = find(&arguments.run, &arguments.place)?;
-            print(&configuration::text(&path, arguments.short)?)?;
+            let like = Like::find(&arguments.run, &arguments.place.directory)?;
+            print(&like.file(arguments.short)?)?;
+            Ok(Verdict::Good)
+        }
+        RunsCommand::Configurations(arguments) => configurations(arguments),
+        RunsCommand::Name(NameArguments { run, name, place }) => {
+            let (named, was_there) = Like::find(run, &place.directory)?.give_name(name)?;
+            let word = if was_there { "is already" } else { "is now" };
+            let NamedConfiguration { name, version, id, .. } = named;
+            print(&format!("the configuration of {run} {word} {name} version {version} ({id})\n"))?;
             Ok(Verdict::Good)
         }
         RunsCommand::Comment(arguments) => comment(arguments),
@@ -241,7 +280,7 @@ pub(crate) fn with_changes(number: u32, directory: &Path) -> anyhow::Result<serd
     let before = runs.iter().take_while(|other| **other != path).last();
     // A run before that cannot be read is no reason to withhold this one.
     let before = before.and_then(|before| Record::read(before).ok());
-    let changed = before.map(|before| Comparison::of(&before, &record).settings);
+    let changed = before.map(|before| Comparison::of(&before, &record).differences.settings);
     let mut value = serde_json::to_value(&record)?;
     value["changed"] = serde_json::to_value(changed)?;
     Ok(value)
@@ -269,7 +308,52 @@ fn show(arguments: &ShowArguments) -> anyhow::Result<Verdict> {
     Ok(Verdict::Good)
 }
 
+fn configurations(arguments: &ConfigurationsArguments) -> anyhow::Result<Verdict> {
+    let (list, problems) = named::list(&arguments.place.directory)?;
+    if arguments.json {
+        print_json(&serde_json::json!({ "configurations": list }))?;
+    } else {
+        print(&named::table(&list))?;
+    }
+    problems.iter().for_each(|problem| log::error!("{}", crate::describe(problem)));
+    if !problems.is_empty() {
+        bail!("{} of {} configurations could not be read", problems.len(), list.len() + problems.len());
+    }
+    Ok(Verdict::Good)
+}
+
+/// Returns whether a text is meant as the name of a configuration: it is neither a number nor a directory.
+fn is_name(text: &str) -> bool {
+    text.parse::<u32>().is_err() && !text.contains('/') && !Path::new(text).is_dir()
+}
+
+/// Compares two configurations, at least one of which is given by its name.
+fn compare_configurations(arguments: &CompareArguments) -> anyhow::Result<Verdict> {
+    if arguments.of.database.is_some() {
+        bail!("configurations with names are beside the runs, and not in the database; leave out --database");
+    }
+    let find = |text: &str| -> anyhow::Result<_> {
+        let like = Like::find(text, &arguments.place.directory)?;
+        let values = like.settings()?.0.values();
+        Ok((like.what().to_owned(), values, like.code))
+    };
+    let (one, other) = (find(&arguments.before)?, find(&arguments.after)?);
+    let differences = Differences::of([(&one.1, &one.2), (&other.1, &other.2)]);
+    let names = [one.0, other.0];
+    if arguments.json {
+        print_json(
+            &serde_json::json!({ "configurations": names, "settings": differences.settings, "code": differences.code }),
+        )?
+    } else {
+        print(&table::configurations(&names, &differences))?
+    }
+    Ok(Verdict::Good)
+}
+
 fn compare(arguments: &CompareArguments) -> anyhow::Result<Verdict> {
+    if is_name(&arguments.before) || is_name(&arguments.after) {
+        return compare_configurations(arguments);
+    }
     let read = |run: &str| read(run, &arguments.place, &arguments.of);
     let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
     let mut comparison = Comparison::of(&before, &after);

@@ -1,7 +1,7 @@
 //! A whole system in this process.
 
-use crate::early_farms::EarlyFarms;
 use crate::drivers::{DriverMaker, Reports};
+use crate::early_farms::EarlyFarms;
 use crate::network::{Connection, Listeners};
 use crate::page::{Page, View};
 use crate::plan::Plan;
@@ -107,11 +107,7 @@ pub(crate) struct Following {
 
 impl Following {
     /// Returns what the nodes of a run have left, if all of them have.
-    fn of(
-        handovers: Vec<(NodeId, Handover)>,
-        links: Links,
-        reports: &Reports,
-    ) -> Option<Self> {
+    fn of(handovers: Vec<(NodeId, Handover)>, links: Links, reports: &Reports) -> Option<Self> {
         let handovers: BTreeMap<_, _> = handovers.into_iter().collect();
         if handovers.is_empty() {
             return None;
@@ -174,7 +170,11 @@ impl Links {
     }
 
     /// As many threads as there are processors, nodes dealt out in turn; nodes with a place of their own apart.
-    fn memory_threads(&mut self, network: &MemoryNetwork, maker: &DriverMaker) -> anyhow::Result<Vec<Thread>> {
+    fn memory_threads(
+        &mut self,
+        network: &MemoryNetwork,
+        maker: &DriverMaker,
+    ) -> anyhow::Result<Vec<Thread>> {
         let groups = deal_out(&maker.plan.nodes, processors());
         self.doorbells.resize_with(groups.len(), Doorbell::new);
         let mut threads = Vec::new();
@@ -199,8 +199,11 @@ impl Links {
     fn socket_threads(&mut self, maker: &DriverMaker) -> anyhow::Result<Vec<Thread>> {
         let mut threads = Vec::new();
         for node in &self.nodes {
-            let mut listener =
-                self.listeners.iter_mut().find(|(id, _)| *id == node.id).and_then(|(_, socket)| socket.take());
+            let mut listener = self
+                .listeners
+                .iter_mut()
+                .find(|(id, _)| *id == node.id)
+                .and_then(|(_, socket)| socket.take());
             let (plan, peers, met_in) = (maker.plan.clone(), self.nodes.clone(), self.met_in);
             let connect = move |me: &Identity| {
                 network::connect(&plan, &Identity { run: met_in, ..*me }, listener.take(), &peers)

@@ -1,6 +1,7 @@
 //! The directory of a run and its manifest, and how the directory is sealed at the end.
 
 mod closing;
+mod command_watch;
 mod part;
 pub(crate) mod remains;
 mod reserve;
@@ -9,19 +10,21 @@ mod scratch;
 pub(crate) use part::{HostPart, RunMark};
 pub(crate) use scratch::Scratch;
 
+use crate::commands::{CommandsEnd, RunCommands};
 use crate::database::{self, Access};
 use crate::objects::{self, RunObjects};
 use crate::{console, hdf5, next, run_paths};
 use anyhow::{Context, bail};
 use closing::Closing;
+pub(crate) use command_watch::CommandWatch;
 use reserve::Reserve;
 use serde::{Deserialize, Serialize};
 use sheaf_config::{Config, OutputKind};
 use sheaf_node::report::RunReport;
 use sheaf_protocol::output::Places;
 use sheaf_store::run::{
-    CodeRecord, EndRecord, HistogramsRecord, Holder, HookRecord, HostRecord, LOCK_NAME, MANIFEST_NAME,
-    Manifest, RunLock, SequenceRecord, SessionRecord, ValueRecord,
+    CodeRecord, ConfigurationOrigin, EndRecord, HistogramsRecord, Holder, HookRecord, HostRecord, LOCK_NAME,
+    MANIFEST_NAME, Manifest, RunLock, SequenceRecord, SessionRecord, ValueRecord,
 };
 use sheaf_telemetry::log_as;
 use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
@@ -29,6 +32,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Accepted events that count as stored, for each session that stored.
 pub(crate) type Stored = BTreeMap<(NodeId, SessionId), Counting>;
@@ -62,7 +66,8 @@ pub(crate) fn stored(report: &RunReport) -> Stored {
 /// The directory of a run, made and empty.
 pub(crate) struct RunDirectory {
     pub(crate) path: PathBuf,
-    manifest: Manifest,
+    /// Shared with the thread that keeps the commands in it up to date.
+    manifest: Arc<Mutex<Manifest>>,
     /// Marks the run as in progress until it is closed.
     _lock: RunLock,
     reserve: Option<Reserve>,
@@ -99,46 +104,68 @@ impl RunDirectory {
         if let Some(objects) = &objects {
             objects.begin(path, config.run.overwrite)?;
         }
+        let manifest = Arc::new(Mutex::new(manifest));
         Ok(Self { path: path.to_owned(), manifest, _lock: lock, reserve, objects, config: config.clone() })
     }
 
+    fn manifest(&self) -> MutexGuard<'_, Manifest> {
+        self.manifest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the manifest, and writes it.
+    fn note(&self, change: impl FnOnce(&mut Manifest)) -> anyhow::Result<()> {
+        let mut manifest = self.manifest();
+        change(&mut manifest);
+        Ok(manifest.write(&self.path)?)
+    }
+
     /// Records the code that the run loads.
-    pub(crate) fn note_code(&mut self, code: Vec<CodeRecord>) -> anyhow::Result<()> {
-        self.manifest.code = code;
-        Ok(self.manifest.write(&self.path)?)
+    pub(crate) fn note_code(&self, code: Vec<CodeRecord>) -> anyhow::Result<()> {
+        self.note(|manifest| manifest.code = code)
     }
 
     /// Records the file of histograms, if there is one. It is written when the run is closed.
-    pub(crate) fn note_histograms(&mut self, histograms: Option<HistogramsRecord>) {
-        self.manifest.histograms = histograms;
+    pub(crate) fn note_histograms(&self, histograms: Option<HistogramsRecord>) {
+        self.manifest().histograms = histograms;
     }
 
     /// Records the values from outside. They are written when the run is closed.
-    pub(crate) fn note_values(&mut self, values: Vec<ValueRecord>) {
-        self.manifest.values = values;
+    pub(crate) fn note_values(&self, values: Vec<ValueRecord>) {
+        self.manifest().values = values;
     }
 
-    /// Records the name of the configuration and the row of a sequence that the run was made for, if there are any.
+    /// Records the name and the origin of the configuration, and the row of a sequence that the run was made for, if there are any.
     pub(crate) fn note_origin(
-        &mut self,
-        configuration_name: Option<String>,
+        &self,
+        (configuration_name, from): (Option<String>, Option<ConfigurationOrigin>),
         sequence: Option<SequenceRecord>,
     ) -> anyhow::Result<()> {
-        if configuration_name.is_some() || sequence.is_some() {
-            self.manifest.configuration_name = configuration_name;
-            self.manifest.sequence = sequence;
-            self.manifest.write(&self.path)?;
+        if configuration_name.is_none() && from.is_none() && sequence.is_none() {
+            return Ok(());
         }
-        Ok(())
+        self.note(|manifest| {
+            manifest.configuration_name = configuration_name;
+            manifest.configuration_from = from;
+            manifest.sequence = sequence;
+        })
     }
 
     /// Records the hooks that were called before the start.
-    pub(crate) fn note_hooks(&mut self, hooks: Vec<HookRecord>) -> anyhow::Result<()> {
-        if !hooks.is_empty() {
-            self.manifest.hooks = hooks;
-            self.manifest.write(&self.path)?;
+    pub(crate) fn note_hooks(&self, hooks: Vec<HookRecord>) -> anyhow::Result<()> {
+        if hooks.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        self.note(|manifest| manifest.hooks = hooks)
+    }
+
+    /// Keeps the commands in the manifest up to date until the run ends, so that they are there if its process dies.
+    pub(crate) fn watch_commands(&self, commands: &Arc<RunCommands>) -> anyhow::Result<CommandWatch> {
+        CommandWatch::begin(self.manifest.clone(), self.path.clone(), commands.clone())
+    }
+
+    /// Records the commands with what became of them. They are written when the run is closed.
+    pub(crate) fn note_commands(&self, commands: &RunCommands, end: &CommandsEnd<'_>) {
+        commands.fill(&mut self.manifest(), Some(end));
     }
 
     /// Removes the directory of a run that cannot begin.
@@ -172,23 +199,25 @@ impl RunDirectory {
     ) -> anyhow::Result<()> {
         drop(self.reserve.take());
         remains::forget(&self.path);
-        (self.manifest.ended, self.manifest.end) = (Some(now), Some(end));
-        self.manifest.ledger = ledger;
-        self.manifest.sessions = sealed_sessions(stored);
+        let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
+        let manifest = &mut *manifest;
+        (manifest.ended, manifest.end) = (Some(now), Some(end));
+        manifest.ledger = ledger;
+        manifest.sessions = sealed_sessions(stored);
         let records = others.map_or_else(Vec::new, OtherParts::records);
         let elsewhere: BTreeSet<NodeId> =
             records.iter().flat_map(|host| host.nodes.iter().copied()).collect();
         if let Some(others) = others.filter(|_| !records.is_empty()) {
             let directory = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
             let this = HostRecord { host: next::host(), agent: None, directory, nodes: others.nodes_here() };
-            self.manifest.hosts = std::iter::once(this).chain(records).collect();
-            self.manifest.part = Some(0);
+            manifest.hosts = std::iter::once(this).chain(records).collect();
+            manifest.part = Some(0);
         }
-        others.map(|others| others.begin_close(&self.manifest)).transpose()?;
+        others.map(|others| others.begin_close(manifest)).transpose()?;
         let here = |node: NodeId| !elsewhere.contains(&node);
         let closed = Closing {
             path: &self.path,
-            manifest: &mut self.manifest,
+            manifest,
             objects: self.objects.as_deref(),
             config: &self.config,
             here: &here,
@@ -198,9 +227,9 @@ impl RunDirectory {
         let (parts, others_closed) = others.wait();
         closed?;
         for part in parts {
-            self.manifest.take_part(part);
+            manifest.take_part(part);
         }
-        self.manifest.write(&self.path)?;
+        manifest.write(&self.path)?;
         self.objects.as_ref().map_or(Ok(()), |objects| objects.put_manifest(&self.path))?;
         others_closed
     }

@@ -22,7 +22,7 @@ use crate::network::{self, Listeners};
 use crate::page::Page;
 use crate::plan::{Plan, triggers_of};
 use crate::records::comments::{self, Comment};
-use crate::records::configuration_name;
+use crate::records::{Like, configuration_name};
 use crate::remote::Hosts;
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::signals::Steering;
@@ -32,11 +32,12 @@ use crate::{
     supervisor,
 };
 use anyhow::{Context, anyhow, bail};
-use sheaf_config::{Config, HookTransition, OutputKind, SourceKind, TransportKind};
+use sheaf_config::{Config, HookTransition, OutputKind, Run, SourceKind, TransportKind};
 use sheaf_key::RunKey;
 use sheaf_monitor::values::ValueKeeper;
 use sheaf_node::{Clock, Exclusions, RunControls};
-use sheaf_store::run::SequenceRecord;
+use sheaf_store::run::{ConfigurationOrigin, SequenceRecord};
+use sheaf_telemetry::log_as;
 use sheaf_wire::{Nanos, RunNumber, Timestamp};
 use std::path::Path;
 use std::sync::Arc;
@@ -60,7 +61,7 @@ fn make_all(
     steering: &Steering,
     controlled: Option<&Controlled>,
 ) -> anyhow::Result<Verdict> {
-    let config = configuration(arguments)?;
+    let (config, origin) = configuration(arguments)?;
     console.keep_log("run", config.log.format)?;
     let values =
         slow_control::keep(&config, slow_control::sent_to_run(arguments.control.controlled.as_deref()))?;
@@ -94,8 +95,19 @@ fn make_all(
     let switching = controlled.map(Controlled::switching);
     let limits = switching.map_or_else(Limits::default, |_| Limits::of_file(arguments.config.as_deref()));
     let (values, early_farms) = (&values, Arc::default());
-    let runs =
-        Runs { arguments, console, steering, several, page, controls, values, switching, limits, early_farms };
+    let runs = Runs {
+        arguments,
+        console,
+        steering,
+        several,
+        page,
+        controls,
+        values,
+        origin,
+        switching,
+        limits,
+        early_farms,
+    };
     let verdict = runs.make_all(&config)?;
     if let Some(page) = page.filter(|_| controlled.is_none() && !unseen) {
         page.linger(config.monitor.linger.to_std(), steering.stop());
@@ -154,14 +166,29 @@ fn excluded(arguments: &RunArguments, config: &Config) -> anyhow::Result<Exclusi
     }
 }
 
-fn configuration(arguments: &RunArguments) -> anyhow::Result<Config> {
+/// Name of a configuration, and where it comes from.
+type NameAndOrigin = (Option<String>, Option<ConfigurationOrigin>);
+
+/// Returns the configuration, with its name and where it comes from.
+fn configuration(arguments: &RunArguments) -> anyhow::Result<(Config, NameAndOrigin)> {
     if arguments.processes && arguments.transport == Some(TransportKind::Memory) {
         bail!(
             "--processes needs --transport tcp, shm or mixed: the memory transport works only within one process"
         );
     }
     let set = &arguments.control.set;
+    let mut origin = (arguments.config.as_deref().and_then(configuration_name), None);
     let config = match &arguments.config {
+        _ if arguments.like.is_some() => {
+            let runs = arguments.output.clone().unwrap_or_else(|| Run::default().output);
+            let like = Like::find(arguments.like.as_deref().unwrap_or_default(), &runs)?;
+            let config = like.config(|config| arguments.apply(config))?;
+            for warning in like.check(&config)? {
+                log_as!(CODE_CHANGED; "{warning}");
+            }
+            origin = (like.name, Some(like.origin));
+            config
+        }
         path if !set.is_empty() => {
             Config::load_with_settings(path.as_deref(), set, |config| arguments.apply(config))?
         }
@@ -178,7 +205,7 @@ fn configuration(arguments: &RunArguments) -> anyhow::Result<Config> {
     if config.source.kind != SourceKind::Replay && !replay_flags.is_empty() {
         bail!("{} needs --replay DIR, or a configuration of a replay", replay_flags.join(", "));
     }
-    Ok(config)
+    Ok((config, origin))
 }
 
 /// Preparations of a run.
@@ -203,8 +230,8 @@ struct Ready {
     cpu_before: f64,
     /// Whether messages of this process go to its log.
     has_log: bool,
-    /// Number of the order of a controller that has asked for it to follow another run; 0 if none has.
-    asked: u64,
+    /// Request of a controller for it to follow another run: number of the order, and time in milliseconds since 1970.
+    asked: Option<(u64, u64)>,
 }
 
 impl Ready {
@@ -240,6 +267,8 @@ struct Runs<'a> {
     controls: Option<&'a Arc<RunControls>>,
     /// Values from outside.
     values: &'a ValueKeeper,
+    /// Name and origin of the configuration.
+    origin: NameAndOrigin,
     /// Requests of a controller for the next run, if there is one.
     switching: Option<&'a Switching>,
     /// Conditions that end a run which follows another one.
@@ -253,8 +282,8 @@ struct Wanted {
     comment: Option<String>,
     operator: Option<String>,
     sequence: Option<SequenceRecord>,
-    /// Number of the order of a controller that has asked for it to follow another run; 0 if none has.
-    asked: u64,
+    /// Request of a controller for it to follow another run: number of the order, and time in milliseconds since 1970.
+    asked: Option<(u64, u64)>,
 }
 
 impl Runs<'_> {
@@ -289,24 +318,23 @@ impl Runs<'_> {
         supervisor::check(&plan)?;
         space::check(&plan.config)?;
         let hooks = Hooks::find(&plan.config)?;
-        let mut directory = RunDirectory::create(&mut plan.config, created)?;
+        let directory = RunDirectory::create(&mut plan.config, created)?;
         let run = plan.config.run.number;
         // Until the run begins, messages are those of the run before.
         let has_log = key.is_none();
         if has_log {
             begin_log(&plan, directory.as_ref());
         }
-        if let Some(directory) = &mut directory {
+        if let Some(directory) = &directory {
             if let Some(text) = &wanted.comment {
                 comments::add(&directory.path, &Comment::new(wanted.operator.as_deref(), Some(text), None))?;
             }
-            let name = self.arguments.config.as_deref().and_then(configuration_name);
-            directory.note_origin(name, wanted.sequence.clone())?;
+            directory.note_origin(self.origin.clone(), wanted.sequence.clone())?;
         }
         let path = directory.as_ref().map(|directory| directory.path.clone());
         let hooks = Arc::new(hooks.of_run(self.hooked(wanted, run, path.as_deref()), self.page.cloned()));
         // Hooks are last: nothing else keeps the run from starting after them.
-        let prepared = self.prepare(&mut plan, directory.as_mut(), created).and_then(|prepared| match hooks
+        let prepared = self.prepare(&mut plan, directory.as_ref(), created).and_then(|prepared| match hooks
             .before_start(self.steering)
         {
             Ok(()) => Ok(prepared),
@@ -350,10 +378,10 @@ impl Runs<'_> {
     fn prepare(
         &self,
         plan: &mut Plan,
-        directory: Option<&mut RunDirectory>,
+        directory: Option<&RunDirectory>,
         created: Timestamp,
     ) -> anyhow::Result<Prepared> {
-        let scratch = Scratch::new(directory.as_deref())?;
+        let scratch = Scratch::new(directory)?;
         let loading = code::of_roles(&plan.config, |role| plan.has_here(role));
         let (code, mut records) = Code::take(&loading, &scratch.path)?;
         plan.code = code;

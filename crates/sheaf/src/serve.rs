@@ -116,6 +116,7 @@ pub(crate) fn command(arguments: &ServeArguments, console: &Console) -> anyhow::
         log: arguments.log,
         log_bytes: config.log.max.0,
         directory: directory.clone(),
+        output: output.clone(),
         inbox: counter.sender(),
         page: Page::to(monitor.clone()),
         values,

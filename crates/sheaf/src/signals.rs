@@ -3,6 +3,7 @@
 use crate::run_directory::remains;
 use crate::{console, user_command};
 use anyhow::Context;
+use sheaf_node::Clock;
 use sheaf_telemetry::log_as;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
@@ -74,9 +75,34 @@ struct Succession {
     is_wanted: AtomicBool,
 }
 
+/// A signal that has arrived.
+#[derive(Clone, Debug)]
+pub(crate) struct Signal {
+    pub(crate) at_ms: u64,
+    pub(crate) name: &'static str,
+    /// Command that it stands for.
+    pub(crate) command: &'static str,
+}
+
+impl Signal {
+    fn new(signal: c_int) -> Self {
+        let (name, command) = match signal {
+            SIGINT => ("SIGINT", "stop"),
+            SIGTERM => ("SIGTERM", "stop"),
+            _ => ("SIGUSR1", "next"),
+        };
+        Self { at_ms: Clock::new().now().as_millis(), name, command }
+    }
+}
+
+/// Most signals of a run that are kept for its record.
+const SIGNALS: usize = 8;
+
 /// Requests received so far.
 #[derive(Debug, Default)]
 struct Asked {
+    /// Signals since the run began.
+    signals: Vec<Signal>,
     /// Whether no further run is requested.
     over: bool,
     /// Whether this run is to end.
@@ -101,10 +127,19 @@ impl Steering {
         let steering = Self::default();
         let of_signals = steering.clone();
         watch(&[SIGINT, SIGTERM, SIGUSR1], move |signal| {
-            let Succession { hands_over, is_wanted } = &*of_signals.succession;
-            if signal == SIGUSR1 && hands_over.load(Ordering::Relaxed) {
-                is_wanted.store(true, Ordering::Relaxed);
-            } else if of_signals.asked().note(signal) {
+            let is_passed_on = {
+                let mut asked = of_signals.asked();
+                if asked.signals.len() < SIGNALS {
+                    asked.signals.push(Signal::new(signal));
+                }
+                let Succession { hands_over, is_wanted } = &*of_signals.succession;
+                let is_next = signal == SIGUSR1 && hands_over.load(Ordering::Relaxed);
+                if is_next {
+                    is_wanted.store(true, Ordering::Relaxed);
+                }
+                !is_next && asked.note(signal)
+            };
+            if is_passed_on {
                 of_signals.raise();
             }
         })?;
@@ -121,6 +156,11 @@ impl Steering {
         if self.asked().note(SIGINT) {
             self.raise();
         }
+    }
+
+    /// Returns the signals since the run began, for its record.
+    pub(crate) fn signals(&self) -> Vec<Signal> {
+        self.asked().signals.clone()
     }
 
     /// Passes requests to end the run to `gate` from now on, or to the flag if there is none.
@@ -156,6 +196,9 @@ impl Steering {
         let mut asked = self.asked();
         self.stop.store(false, Ordering::Relaxed);
         asked.next = false;
+        if !asked.over {
+            asked.signals.clear();
+        }
         !asked.over
     }
 

@@ -52,6 +52,8 @@ scenario("a record has a link of its own", async (mock, show) => {
     /^Run 122 close began/, /, failure: bu3 ended: signal 9 \(SIGKILL\) triggers 1,000,000 accepted of 1,052,632 offered events 912,331 stored, 87,669 rejected lost 212 books ✓ balance dead time output 90.0 s/,
     /file stream0-part0.shf: 912,331 events, 29.3 GB/, /code filter: \/opt\/tpc\/libtracks.so/, /changed filter.workers: 4 → 8 changed run.events: not set → 1000000/,
     /directory \/data\/run000122, by sheaf 0.1.0/, /bob ✖ bad/,
+    /−1.250 alice \(page\) start cosmics done: run 122 is running \+1,234.500 bob \(sheaf ctl\) exclude source 17 \(<i>ecal<\/i>\) ✖ failed: the run ended \+1,240.000 bob pause not known/,
+    /12 further commands between the first and the last 1 are left out/,
   ]) assert.match(record, part);
   await until(page, () => document.activeElement?.id === "panel-runs");
   await page.click('[data-run="121"] a');
@@ -76,6 +78,23 @@ scenario("a run that is not there, and a list that cannot be loaded, are said", 
   operator.become("idle");
   await until(page, () => document.getElementById("panel-runs").textContent.includes("no run yet"));
 }, BROKEN);
+
+scenario("a run is started like an earlier one, and asked about before", async (mock, show) => {
+  const operator = mock.control();
+  const page = await show({ hash: "#token=alice-token&run=122" });
+  await page.waitForSelector("#record .like summary");
+  await until(page, () => document.querySelector("[data-like]").getAttribute("aria-disabled") === "true");
+  operator.become("idle", (control) => {
+    Object.assign(control.commands.find(({ command }) => command === "start"), { allowed: true, why: null });
+  });
+  const hidden = await page.locator("[data-like]").isVisible();
+  assert.equal(hidden, false);
+  await page.click("#record .like summary");
+  await until(page, () => document.querySelector("[data-like]").getAttribute("aria-disabled") === "false");
+  await page.click('[data-like="122"]');
+  await until(page, () => globalThis.sheaf.store.state.control.operation !== null);
+  assert.deepEqual(operator.received.map(({ path, body }) => [path, body.command, body.like]), [["operations", "start", "122"]]);
+});
 
 scenario("comments and judgements are added to a run", async (mock, show) => {
   const operator = mock.control();

@@ -1,17 +1,22 @@
 //! When each command is possible, and what follows it.
 
 use super::current::Current;
+use super::recording::Recorded;
 use super::{Controller, Effect};
 use crate::link::{Launch, RunState, Wish};
 use crate::means::{Ending, Step};
 use crate::operation::Outcome;
-use crate::request::{Command, Operator, REQUEST_CHARACTERS, Refusal, RefusalCode, Request};
+use crate::record::Goal;
+use crate::request::{Command, Operator, REQUEST_CHARACTERS, Refusal, RefusalCode, Request, RunSettings};
 use crate::sequence::Sequence;
 use crate::view::State;
 use sheaf_wire::Timestamp;
 
 /// Most characters of a comment.
 pub(super) const COMMENT_CHARACTERS: usize = 1_000;
+
+/// Most bytes of what a run is to be like: a name of 64 characters and a version.
+const LIKE_BYTES: usize = 80;
 
 /// Refuses the name of a request that is no name.
 pub(super) fn check_name(name: &str) -> Result<(), Refusal> {
@@ -27,11 +32,11 @@ impl Request {
     pub(super) fn check(&self) -> Result<(), Refusal> {
         let invalid = |text: &str, remedy: &str| Err(Refusal::new(RefusalCode::Invalid, text, remedy));
         check_name(&self.name)?;
-        let takes_settings = matches!(self.command, Command::Configure | Command::Start | Command::Switch);
-        if !takes_settings && !self.settings.is_empty() {
+        let comment_alone = RunSettings { comment: self.settings.comment.clone(), ..RunSettings::default() };
+        if !self.takes_settings() && self.settings != comment_alone {
             return invalid(
                 "only `configure`, `start` and `switch` take settings of the run",
-                "leave out the number of events, the duration and the comment",
+                "leave out the number of events and the duration",
             );
         }
         if self.now && self.command != Command::Stop {
@@ -43,11 +48,25 @@ impl Request {
                 "give a number above 0, or none for a run without this limit",
             );
         }
+        if self.command == Command::Switch && self.settings.like.is_some() {
+            return invalid(
+                "a run that follows without a gap has the configuration of the run before",
+                "leave out `like`, or stop the run and start another",
+            );
+        }
+        if self.settings.like.as_ref().is_some_and(|like| !(1..=LIKE_BYTES).contains(&like.len())) {
+            return invalid("`like` is no run", "give the number of a run, or the name of a configuration");
+        }
         let comment = self.settings.comment.as_ref().map_or(0, |text| text.chars().count());
         if comment > COMMENT_CHARACTERS {
             return invalid("the comment has more than 1,000 characters", "shorten it");
         }
         Ok(())
+    }
+
+    /// Returns whether it may have settings of a run. The comment of any other command is for its record alone.
+    fn takes_settings(&self) -> bool {
+        matches!(self.command, Command::Configure | Command::Start | Command::Switch)
     }
 }
 
@@ -114,7 +133,11 @@ impl Controller {
     /// A run that is configured has its settings.
     pub(super) fn check_settings(&self, request: &Request) -> Result<(), Refusal> {
         match &self.run {
-            Some(run) if !request.settings.is_empty() && request.command != Command::Switch => {
+            Some(run)
+                if request.takes_settings()
+                    && request.command != Command::Switch
+                    && !request.settings.is_empty() =>
+            {
                 Err(Refusal::new(
                     RefusalCode::State,
                     format!("{} is configured, with its settings", run.name()),
@@ -128,6 +151,11 @@ impl Controller {
     /// Follows a command that is possible. Returns the number of the operation.
     pub(super) fn follow(&mut self, now: Timestamp, operator: &Operator, request: &Request) -> u64 {
         let id = self.begin_operation(now, operator, request);
+        let (command, comment) = (request.command.name(), request.settings.comment.clone());
+        let like = request.settings.like.as_ref().map(|like| format!("like {like}"));
+        let target = like.or_else(|| request.now.then(|| "now".to_owned()));
+        let recorded = Recorded { command, target, comment, goal: Goal::Operation(id), done: None };
+        self.record(now, operator, recorded);
         match (request.command, self.run.is_some()) {
             (Command::Configure, _) => self.bring_up(operator, request, Wish::Hold),
             (Command::Start, false) => self.bring_up(operator, request, Wish::Run),
@@ -136,7 +164,7 @@ impl Controller {
             (Command::Switch, _) => {
                 if let Some(run) = &mut self.run {
                     let (launch, by) = (run.launch(), operator.name.clone());
-                    let order = run.switch(request.settings.clone(), by);
+                    let order = run.switch(now, request.settings.clone(), by);
                     self.effects.extend(order.map(|order| Effect::Send { launch, order }));
                 }
             }
@@ -161,7 +189,8 @@ impl Controller {
         self.launches += 1;
         let launch = Launch(self.launches);
         let (settings, by) = (request.settings.clone(), operator.name.clone());
-        let run = Current::new(launch, (settings, by), wish, self.exclusions.clone());
+        let of_run = (self.exclusions.clone(), std::mem::take(&mut self.early));
+        let run = Current::new(launch, (settings, by), wish, of_run);
         self.effects.push_back(run.to_launch());
         self.run = Some(run);
     }

@@ -4,6 +4,7 @@ use super::Effect;
 use crate::limits::Limits;
 use crate::link::{Exclusions, Launch, NextRun, Order, Report, RunResult, RunState, Wish};
 use crate::means::Ending;
+use crate::record::CommandLog;
 use crate::request::{Command, RunSettings};
 use crate::saved::SavedRun;
 use crate::view::State;
@@ -23,6 +24,7 @@ pub(super) struct Current {
     ending: Option<Ending>,
     /// Highest number of a run of this process whose end is recorded.
     ended: Option<u32>,
+    commands: CommandLog,
 }
 
 impl Current {
@@ -30,18 +32,18 @@ impl Current {
         launch: Launch,
         (settings, by): (RunSettings, String),
         wish: Wish,
-        exclusions: Exclusions,
+        (exclusions, commands): (Exclusions, CommandLog),
     ) -> Self {
         let order = Order { number: 1, wish, exclusions, recover: BTreeMap::new(), next: None };
         let report = Report::default();
-        Self { launch, settings, by, order, report, is_linked: false, ending: None, ended: None }
+        Self { launch, settings, by, order, report, is_linked: false, ending: None, ended: None, commands }
     }
 
     pub(super) fn restore(saved: SavedRun, limits: &Limits, now: Timestamp) -> Self {
-        let SavedRun { launch, settings, by, order, run, report, ending, ended } = saved;
+        let SavedRun { launch, settings, by, order, run, report, ending, ended, commands } = saved;
         let report = Report { run, ..report };
         let ending = ending.map(|step| Ending::at(step, limits, now));
-        Self { launch, settings, by, order, report, is_linked: false, ending, ended }
+        Self { launch, settings, by, order, report, is_linked: false, ending, ended, commands }
     }
 
     pub(super) fn save(&self) -> SavedRun {
@@ -54,6 +56,7 @@ impl Current {
             report: Report { waits_for: None, ..self.report.clone() },
             ending: self.ending.map(Ending::step),
             ended: self.ended,
+            commands: self.commands.clone(),
         }
     }
 
@@ -84,6 +87,14 @@ impl Current {
         &self.by
     }
 
+    pub(super) fn commands(&self) -> &CommandLog {
+        &self.commands
+    }
+
+    pub(super) fn commands_mut(&mut self) -> &mut CommandLog {
+        &mut self.commands
+    }
+
     pub(super) fn number(&self) -> Option<u32> {
         self.report.run
     }
@@ -104,6 +115,7 @@ impl Current {
         if let Some(next) = self.order.next.as_ref().filter(|next| self.report.switched >= next.asked) {
             self.settings.clone_from(&next.settings);
             self.by.clone_from(&next.by);
+            self.commands.begin_at(next.at_ms);
         }
         let news = self.report.ended.iter().filter(|ended| ended.run > self.ended).cloned().collect();
         self.ended = self.ended.max(self.report.ended.iter().filter_map(|ended| ended.run).max());
@@ -129,8 +141,9 @@ impl Current {
     }
 
     /// Has another run follow without a gap. Returns the order to send, if there is a link.
-    pub(super) fn switch(&mut self, settings: RunSettings, by: String) -> Option<Order> {
-        self.order.next = Some(NextRun { asked: self.order.number + 1, settings, by });
+    pub(super) fn switch(&mut self, now: Timestamp, settings: RunSettings, by: String) -> Option<Order> {
+        self.order.next =
+            Some(NextRun { asked: self.order.number + 1, at_ms: now.as_millis(), settings, by });
         self.next_order()
     }
 

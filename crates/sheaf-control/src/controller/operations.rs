@@ -133,6 +133,7 @@ impl Controller {
     /// Ends the operation that lasts, if one does.
     pub(super) fn end_operation(&mut self, now: Timestamp, result: Outcome, text: String) {
         if let Some(operation) = self.operations.end(now, result, text) {
+            self.record_end(&operation);
             self.events.push_back(Event::Ended(operation));
         }
     }

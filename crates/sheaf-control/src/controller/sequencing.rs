@@ -178,6 +178,11 @@ impl Controller {
             return;
         };
         attempt.cut = Some(cut);
+        let via = match operator.via.as_deref() {
+            Some(via) => format!("sequence, {via}"),
+            None => "sequence".to_owned(),
+        };
+        let operator = &operator.clone().via(via);
         let name = format!("sequence launch {} stop", attempt.launch.0);
         if self.allows(Command::Stop, false).is_ok() {
             self.follow(now, operator, &request(Command::Stop, name, RunSettings::default()));
@@ -199,7 +204,8 @@ impl Controller {
         }
         let launch = Launch(self.launches + 1);
         let Some(sequence) = &mut self.sequence else { return };
-        let operator = Operator { name: sequence.by().to_owned(), role: Role::Operator };
+        let via = format!("sequence {}", sequence.name());
+        let operator = Operator::new(sequence.by(), Role::Operator).via(via);
         if let Err(refusal) = lock::check(self.lock.as_ref(), now, &operator) {
             sequence.pause(refusal.text);
         } else if let Some(row) = sequence.take_next_row() {
@@ -242,7 +248,7 @@ impl Controller {
                 sequence.pause(why.to_owned());
             }
         } else {
-            let operator = Operator { name: by, role: Role::Operator };
+            let operator = Operator::new(by, Role::Operator);
             self.cut_row(now, &operator, Cut::Late(why.to_owned()));
         }
     }

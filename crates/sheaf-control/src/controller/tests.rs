@@ -1,6 +1,7 @@
 //! Effects of single commands. Whole histories are in `tests/simulation.rs`.
 
 use super::*;
+use crate::record::RunCommand;
 use crate::request::{Command, Role};
 use crate::sequence::{Row, Rule, SequenceAction, SequenceRequest, SequenceState, Table};
 use sheaf_wire::Nanos;
@@ -10,7 +11,7 @@ fn at(ms: u64) -> Timestamp {
 }
 
 fn operator(name: &str, role: Role) -> Operator {
-    Operator { name: name.into(), role }
+    Operator::new(name, role)
 }
 
 fn request(command: Command, name: &str) -> Request {
@@ -257,4 +258,102 @@ fn a_run_that_ends_says_what_it_waits_for() {
     controller.handle_report(at(11), launch, Report { waits_for, ..report(2, RunState::Stopping) });
     let progress = controller.view().operation.and_then(|operation| operation.progress);
     assert_eq!(progress.as_deref(), Some("ends, and waits for hook copy (after_stop)"));
+}
+
+/// Returns the commands in the record of the run, each with its result.
+fn recorded(controller: &Controller) -> Vec<String> {
+    let commands = controller.commands().map(|(_, log)| log.commands.clone()).unwrap_or_default();
+    let line = |command: RunCommand| {
+        let target = command.target.map_or_else(String::new, |target| format!(" {target}"));
+        let end =
+            command.end.map_or_else(|| "open".to_owned(), |end| format!("{:?}: {}", end.result, end.text));
+        format!("{} {}{target}: {end}", command.by, command.command)
+    };
+    commands.into_iter().map(line).collect()
+}
+
+#[test]
+fn the_record_of_a_run_has_what_was_asked_for_before_it_and_during_it_once_with_results() {
+    let mut controller = Controller::new(Limits::default());
+    let (alice, carol) = (operator("alice", Role::Operator), operator("carol", Role::Admin));
+    controller.handle_lock(at(1), &operator("bob", Role::Operator), false).expect("it is free");
+    controller.handle_lock(at(2), &carol, true).expect("an admin");
+    controller.handle_unlock(at(3), &carol);
+    let exclude = |controller: &mut Controller, now, included| {
+        controller.handle_exclusion(at(now), &alice, (Excludable::Source(3), included), None)
+    };
+    exclude(&mut controller, 4, false).expect("nobody has the lock");
+    exclude(&mut controller, 5, false).expect("without effect");
+    ask(&mut controller, 6, Command::Start, "a").expect("it is idle");
+    let launch = controller.launch().expect("it was launched");
+    controller.handle_link(at(7), launch, true);
+    controller.handle_report(at(8), launch, report(1, RunState::Running));
+    controller.handle_recover(at(9), &alice, ("ru1", "r"), None).expect("its nodes are processes");
+    controller.handle_recover(at(9), &alice, ("ru1", "r"), None).expect("the same request");
+    let pause = Request {
+        settings: RunSettings { comment: Some("beam lost".into()), ..RunSettings::default() },
+        ..request(Command::Pause, "b")
+    };
+    controller.handle_request(at(10), &alice, &pause).expect("it takes triggers");
+    exclude(&mut controller, 11, true).expect("nobody has the lock");
+    let mut done = report(4, RunState::Paused);
+    done.recovered.insert("ru1".into(), 2);
+    let before = recorded(&controller);
+    assert!(before.iter().skip(3).all(|line| line.ends_with("open")), "{before:?}");
+    controller.handle_report(at(12), launch, done);
+    assert_eq!(
+        recorded(&controller),
+        [
+            "carol lock: Done: taken from bob by force",
+            "alice exclude source 3: Done: for the next run",
+            "alice start: Done: run 7 is running",
+            "alice recover ru1: Done: run 7 started it again",
+            "alice pause: Done: run 7 is paused",
+            "alice include source 3: Done: run 7 includes it",
+        ]
+    );
+    let comments: Vec<_> = controller.commands().into_iter().flat_map(|(_, log)| &log.commands).collect();
+    assert_eq!(comments[4].comment.as_deref(), Some("beam lost"));
+    // What comes after its end is of the next run.
+    controller.handle_gone(at(13), launch, &Gone::default());
+    let (of, log) = controller.take_commands().expect("it had some");
+    assert_eq!((of, log.commands.len()), (launch, 6));
+    exclude(&mut controller, 14, false).expect("nobody has the lock");
+    ask(&mut controller, 15, Command::Start, "c").expect("it is idle");
+    assert_eq!(recorded(&controller).len(), 2);
+}
+
+#[test]
+fn a_run_that_dies_while_it_is_stopped_leaves_the_result_of_the_stop() {
+    let (mut controller, launch) = running();
+    let bob = operator("bob", Role::Operator).via("Ctrl-C");
+    controller.handle_request(at(5), &bob, &request(Command::Stop, "b")).expect("it is running");
+    controller.handle_gone(at(6), launch, &Gone { how: "signal: 9".into(), ..Gone::default() });
+    let (_, log) = controller.take_commands().expect("it had some");
+    let stop = log.commands.last().expect("the stop");
+    assert_eq!((stop.by.as_str(), stop.via.as_deref()), ("bob", Some("Ctrl-C")));
+    let end = stop.end.as_ref().expect("it has ended");
+    assert_eq!((end.result, &*end.text), (Outcome::Done, "the process of run 7 died: signal: 9"));
+}
+
+#[test]
+fn a_run_like_another_one_says_so_and_what_is_no_run_is_refused() {
+    let mut controller = Controller::new(Limits::default());
+    let alice = operator("alice", Role::Operator);
+    let like = |command, text: &str| Request {
+        settings: RunSettings { like: Some(text.into()), ..RunSettings::default() },
+        ..request(command, "a")
+    };
+    for refused in [like(Command::Start, ""), like(Command::Start, &"x".repeat(81)), like(Command::Stop, "7")]
+    {
+        let refusal = controller.handle_request(at(1), &alice, &refused).expect_err("no run");
+        assert_eq!(refusal.code, RefusalCode::Invalid);
+    }
+    controller.handle_request(at(2), &alice, &like(Command::Start, "7")).expect("it is idle");
+    assert_eq!((controller.like(), controller.knows("a"), controller.knows("b")), (Some("7"), true, false));
+    assert!(matches!(
+        controller.poll_effect(),
+        Some(Effect::Launch { settings: RunSettings { like: Some(like), .. }, .. }) if like == "7"
+    ));
+    assert_eq!(recorded(&controller), ["alice start like 7: open"]);
 }

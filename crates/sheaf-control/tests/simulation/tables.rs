@@ -73,7 +73,7 @@ impl Truth {
 }
 
 fn admin() -> Operator {
-    Operator { name: "carol".into(), role: Role::Admin }
+    Operator::new("carol", Role::Admin)
 }
 
 impl World {

@@ -1,6 +1,7 @@
 //! Controller, process, link and operators.
 
 use super::process::{Fate, Kind, Process};
+use super::recorded::Recorded;
 use super::rng::Rng;
 use super::tables::Truth;
 use sheaf_control::controller::{Event, Gone};
@@ -101,7 +102,9 @@ pub(crate) struct World {
     /// Names of requests that were sent, and the command of each.
     sent: Vec<(String, Command, Operator, bool)>,
     /// Launches by the operation that asked for them.
-    operations: BTreeMap<String, u64>,
+    pub(super) operations: BTreeMap<String, u64>,
+    /// Commands in the records of runs.
+    pub(super) recorded: Recorded,
     launches: Vec<Launch>,
     stop_since: Option<u64>,
     /// Whether things go wrong.
@@ -136,6 +139,7 @@ impl World {
             to_controller: VecDeque::new(),
             sent: Vec::new(),
             operations: BTreeMap::new(),
+            recorded: Recorded::default(),
             launches: Vec::new(),
             stop_since: None,
             trouble: true,
@@ -170,6 +174,7 @@ impl World {
         assert!(self.process.is_none(), "seed {}: a process is left", self.seed);
         self.start_again();
         self.scan_again();
+        self.check_records();
     }
 
     /// Stops until there is nothing more to stop.
@@ -314,11 +319,13 @@ impl World {
     pub(super) fn call<T>(&mut self, call: impl FnOnce(&mut Controller) -> T) -> Option<T> {
         let mut controller = self.controller.take()?;
         let answer = call(&mut controller);
+        let ended = controller.take_commands();
         if self.trouble && self.rng.one_in(4_000) {
             self.died("died before writing");
             return None;
         }
         self.disk = controller.save();
+        self.recorded.look(&self.disk, ended.as_ref(), self.seed);
         if self.rng.one_in(100) {
             let text = serde_json::to_string(&self.disk).expect("it is plain data");
             assert_eq!(serde_json::from_str::<Saved>(&text).expect("what was written"), self.disk);
@@ -487,9 +494,9 @@ impl World {
 
     pub(super) fn operator(&mut self) -> Operator {
         match self.rng.below(8) {
-            0 => Operator { name: "bob".into(), role: Role::Operator },
-            1 => Operator { name: "carol".into(), role: Role::Admin },
-            _ => Operator { name: "alice".into(), role: Role::Operator },
+            0 => Operator::new("bob", Role::Operator),
+            1 => Operator::new("carol", Role::Admin),
+            _ => Operator::new("alice", Role::Operator),
         }
     }
 
@@ -498,7 +505,7 @@ impl World {
         if !name.starts_with("request") {
             // The end of the test must not depend on a lock.
             let at = Timestamp(self.now * 1_000_000);
-            operator = Operator { name: "carol".into(), role: Role::Admin };
+            operator = Operator::new("carol", Role::Admin);
             self.revive(at);
             self.call(|controller| controller.handle_lock(at, &operator, true).is_ok());
         }

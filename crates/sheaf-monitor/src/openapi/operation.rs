@@ -97,7 +97,10 @@ impl Operation {
     /// Needs a token, and has the errors of changes.
     pub(super) fn changes(mut self) -> Self {
         self.description["security"] = json!([{ "token": [] }]);
-        self.errors(&ERRORS_OF_CHANGES)
+        let text = "Where the request comes from, for the record of the run.";
+        let schema = json!({ "type": "string", "maxLength": 64, "pattern": "^[ -~]*$" });
+        self.parameter("header", "Sheaf-Via", &schema, (text, json!("hook logbook")))
+            .errors(&ERRORS_OF_CHANGES)
     }
 
     /// Needs a token.

@@ -94,8 +94,15 @@ fn parts_of_runs() -> Vec<Operation> {
 }
 
 fn control() -> Vec<Operation> {
-    let operation = object(&[("operation", reference("Operation"), "The operation")]);
-    let example = json!({ "operation": examples::operation() });
+    let operation = object(&[
+        ("operation", reference("Operation"), "The operation"),
+        (
+            "warnings",
+            list(&text()),
+            "Libraries and scripts that are not those of the run that the new one is to be like",
+        ),
+    ]);
+    let example = json!({ "operation": examples::operation(), "warnings": [] });
     let begin = json!({ "command": "start", "request": "3f0c", "events": 1000, "comment": "cosmics" });
     vec![
         Operation::get("/api/v1/control", ("control", "control"), "Returns the state of run control, as it is now")
@@ -116,7 +123,7 @@ fn control() -> Vec<Operation> {
             .gives(202, "The command is accepted.", &operation, &example)
             .gives(200, "The command was given before, under the same name.", &operation, &example)
             .changes()
-            .errors(&[409, 412, 423]),
+            .errors(&[409, 412, 422, 423]),
         Operation::get("/api/v1/operations/{id}", ("control", "operation"), "Returns what becomes of a command")
             .part("id", &within(0, u64::MAX), json!(5))
             .query(

@@ -164,19 +164,29 @@ fn bodies() -> Schemas {
         request.clone(),
         ("events?", nullable(&within(1, u64::MAX)), "End the run after this number of triggers"),
         ("duration_ms?", nullable(&within(1, u64::MAX)), "End the run after this time"),
-        ("comment?", comment, "Comment for the record of the run"),
+        ("comment?", comment.clone(), "Comment for the record of the run"),
+        (
+            "like?",
+            json!({ "type": ["string", "null"], "minLength": 1, "maxLength": 80 }),
+            "Run whose configuration it has as it was in force then, by its number, or the name of a configuration: `NAME`, `NAME@VERSION`",
+        ),
     ]);
+    let remark = ("comment?", comment, "Comment for the record of the run, beside the command");
     let stop = exact(&[
         ("command", one_of(&["stop"]), "The command"),
         request.clone(),
         ("now?", flag(), "Drop the events in flight"),
+        remark.clone(),
     ]);
-    let other = exact(&[("command", one_of(&["pause", "resume", "reset"]), "The command"), request.clone()]);
+    let other =
+        exact(&[("command", one_of(&["pause", "resume", "reset"]), "The command"), request.clone(), remark]);
     let lock = exact(&[("force?", flag(), "Take it from somebody else; only an admin can")]);
     let quality = one_of(&["good", "bad", "unknown"]);
-    let remark = json!({ "type": "string", "pattern": "\\S" });
-    let with_text =
-        exact(&[("text", remark, "The comment"), ("quality?", nullable(&quality), "Judgement of the data")]);
+    let some_text = json!({ "type": "string", "pattern": "\\S" });
+    let with_text = exact(&[
+        ("text", some_text, "The comment"),
+        ("quality?", nullable(&quality), "Judgement of the data"),
+    ]);
     let with_quality =
         exact(&[("quality", quality, "Judgement of the data"), ("text?", nullable(&text()), "The comment")]);
     // One of the two is needed.
@@ -260,6 +270,17 @@ fn records() -> Schemas {
         ("code", list(&code), "Libraries and scripts that it loaded"),
         ("comments", list(&reference("Comment")), "Comments, the oldest first"),
         ("sequence?", sequences::of_run(), "Row of a sequence that it was made for"),
+        (
+            "configuration_from?",
+            configuration_from(),
+            "Where its configuration comes from, if it was started like another run",
+        ),
+        ("commands?", list(&reference("RunCommand")), "Commands of run control, the oldest first"),
+        (
+            "commands_left_out?",
+            count(),
+            "Number of further commands between the first half of them and the last",
+        ),
         ("hooks?", list(&hook), "Hooks that were called, in this order"),
         ("values?", list(&super::slow_control::of_run()), "Values from outside during the run"),
         (
@@ -273,7 +294,33 @@ fn records() -> Schemas {
             "Settings that differ from the run before, by key, with both values; only in the record of one run",
         ),
     ]);
-    vec![("Comment", comment), ("Run", run), ("Ledger", ledger())]
+    vec![("Comment", comment), ("RunCommand", run_command()), ("Run", run), ("Ledger", ledger())]
+}
+
+fn configuration_from() -> Value {
+    object(&[
+        ("run", count(), "Run whose configuration it was"),
+        ("name?", text(), "Its name, if it was used by its name"),
+        ("version?", count(), "Its version, with a name"),
+    ])
+}
+
+fn run_command() -> Value {
+    object(&[
+        ("time_ns", count(), "When it was given, in nanoseconds since 1970"),
+        ("by", text(), "Who gave it"),
+        ("via?", text(), "Where it came from, such as `page`, `hook logbook` or `SIGTERM`"),
+        ("command", text(), "Name of the command"),
+        ("target?", text(), "Its object, such as a source or a node"),
+        ("comment?", text(), "Comment of the operator"),
+        (
+            "result?",
+            one_of(&["done", "failed", "superseded"]),
+            "Absent if it was not known when the run was closed",
+        ),
+        ("text?", text(), "The result in words"),
+        ("ended_ns?", count(), "When the result was known"),
+    ])
 }
 
 fn ledger() -> Value {

@@ -52,6 +52,7 @@ __all__ = [
     "Operation",
     "Person",
     "Row",
+    "RunCommand",
     "RunRecord",
     "Sequence",
     "Silence",
@@ -343,6 +344,28 @@ class Comment(_Record):
 
 
 @dataclass(frozen=True)
+class RunCommand(_Record):
+    """A command in the record of a run."""
+
+    #: Nanoseconds since 1970.
+    time_ns: int
+    by: str
+    #: Name of the command, such as "pause".
+    command: str
+    #: Where it came from, such as "page", "hook logbook" or "SIGTERM".
+    via: str | None = None
+    #: A source, a node, or alarms.
+    target: str | None = None
+    comment: str | None = None
+    #: "done", "failed" or "superseded"; `None` if it was not known when the run was closed.
+    result: str | None = None
+    #: The result in words.
+    text: str | None = None
+    #: Nanoseconds since 1970.
+    ended_ns: int | None = None
+
+
+@dataclass(frozen=True)
 class RunRecord(_Record):
     """The record of a run, as `sheaf runs show --json` has it."""
 
@@ -365,6 +388,12 @@ class RunRecord(_Record):
     changed: dict[str, list[str | None]] | None = None
     #: Name of the sequence, row and values, if it was made for one.
     sequence: dict[str, Any] | None = None
+    #: "run", and "name" and "version" if it was used by its name: where the configuration comes from.
+    configuration_from: dict[str, Any] | None = None
+    #: Commands of run control, the oldest first.
+    commands: tuple[RunCommand, ...] = ()
+    #: Number of further commands between the first half of them and the last.
+    commands_left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -451,11 +480,12 @@ class Controller:
         events: int | None = None,
         duration_s: float | None = None,
         comment: str | None = None,
+        like: int | str | None = None,
         revision: int | None = None,
         wait: bool = True,
     ) -> Operation:
-        """Brings up the nodes of a new run, and holds it. `events` and `duration_s` end the run."""
-        return self._begin("configure", events, duration_s, comment, revision, wait)
+        """Brings up the nodes of a new run, and holds it. `events` and `duration_s` end the run; `like` is as with `start`."""
+        return self._begin("configure", events, duration_s, (comment, like), revision, wait)
 
     def start(
         self,
@@ -463,23 +493,27 @@ class Controller:
         events: int | None = None,
         duration_s: float | None = None,
         comment: str | None = None,
+        like: int | str | None = None,
         revision: int | None = None,
         wait: bool = True,
     ) -> Operation:
         """Takes triggers, in a new run if none is configured. `events` and `duration_s` end the run.
 
+        With `like`, the run has the configuration of an earlier run as it was in force then: the number of the run, or a name that its
+        configuration has, "NAME" or "NAME@VERSION". `events` and `duration_s` replace its end. It needs the role "expert".
+
         With `wait=False` every command returns when it is accepted. With `revision`, that of a `status()`, it is refused if the state has
         changed since.
         """
-        return self._begin("start", events, duration_s, comment, revision, wait)
+        return self._begin("start", events, duration_s, (comment, like), revision, wait)
 
-    def pause(self, *, revision: int | None = None, wait: bool = True) -> Operation:
-        """Takes no triggers until `resume`. The time until then is dead time."""
-        return self._operate({"command": "pause"}, revision, wait)
+    def pause(self, *, comment: str | None = None, revision: int | None = None, wait: bool = True) -> Operation:
+        """Takes no triggers until `resume`. The time until then is dead time. The comment is for the record of the run, as with all commands."""
+        return self._operate({"command": "pause", "comment": comment}, revision, wait)
 
-    def resume(self, *, revision: int | None = None, wait: bool = True) -> Operation:
+    def resume(self, *, comment: str | None = None, revision: int | None = None, wait: bool = True) -> Operation:
         """Takes triggers again."""
-        return self._operate({"command": "resume"}, revision, wait)
+        return self._operate({"command": "resume", "comment": comment}, revision, wait)
 
     def switch(
         self,
@@ -491,17 +525,19 @@ class Controller:
         wait: bool = True,
     ) -> Operation:
         """Begins the next run without a gap: the event after the last one of this run is its first. `events` and `duration_s` end it."""
-        operation = self._begin("switch", events, duration_s, comment, revision, wait)
+        operation = self._begin("switch", events, duration_s, (comment, None), revision, wait)
         self._switched = self.status().run if wait else None
         return operation
 
-    def stop(self, *, now: bool = False, revision: int | None = None, wait: bool = True) -> Operation:
+    def stop(
+        self, *, now: bool = False, comment: str | None = None, revision: int | None = None, wait: bool = True
+    ) -> Operation:
         """Ends the run: builds and stores its events in flight, within a time limit, or drops them `now`."""
-        return self._operate({"command": "stop", "now": now}, revision, wait)
+        return self._operate({"command": "stop", "now": now, "comment": comment}, revision, wait)
 
-    def reset(self, *, revision: int | None = None, wait: bool = True) -> Operation:
+    def reset(self, *, comment: str | None = None, revision: int | None = None, wait: bool = True) -> Operation:
         """Kills the processes of the run, and clears all faults."""
-        return self._operate({"command": "reset"}, revision, wait)
+        return self._operate({"command": "reset", "comment": comment}, revision, wait)
 
     def operation(self, id: int, *, wait_ms: int = 0) -> Operation:
         """Returns what becomes of a command. Waits until it has ended, at most `wait_ms` and at most a minute."""
@@ -734,17 +770,20 @@ class Controller:
         command: str,
         events: int | None,
         duration_s: float | None,
-        comment: str | None,
+        comment_and_like: tuple[str | None, int | str | None],
         revision: int | None,
         wait: bool,
     ) -> Operation:
         body: dict[str, Any] = {"command": command}
+        comment, like = comment_and_like
         if events is not None:
             body["events"] = events
         if duration_s is not None:
             body["duration_ms"] = max(1, round(duration_s * 1_000))
         if comment is not None:
             body["comment"] = comment
+        if like is not None:
+            body["like"] = str(like)
         before = self.status()
         operation = self._operate(body, revision, wait=False)
         # The start of a configured run is no new one.
@@ -803,6 +842,7 @@ class Controller:
         request = urllib.request.Request(self._address() + path, data, dict(headers), method=method)
         if data is not None:
             request.add_header("Content-Type", "application/json")
+        request.add_header("Sheaf-Via", _via(os.environ.get("SHEAF_HOOK")))
         token = self._bearer()
         if token and not _keeps_secrets(request.full_url):
             raise ControlError(f"a token would be readable on the way to {self._address()}; use https://, or forward the port with `ssh -L`")
@@ -919,7 +959,13 @@ def _cell(value: object) -> str:
 
 def _run(value: Mapping[str, Any]) -> RunRecord:
     comments = tuple(_make(Comment, comment) for comment in value["comments"])
-    return _make(RunRecord, {**value, "comments": comments})
+    commands = tuple(_make(RunCommand, command) for command in value.get("commands", ()))
+    return _make(RunRecord, {**value, "comments": comments, "commands": commands})
+
+
+def _via(hook: str | None) -> str:
+    """Returns where commands come from, for the records of runs: a hook that runs this program, or a person."""
+    return "sheaf.control" if hook is None else "hook " + "".join(letter for letter in hook if "!" <= letter <= "~")
 
 
 def _launch(status: Status) -> int | None:

@@ -59,6 +59,9 @@ pub struct Manifest {
     /// The name of that configuration: that of its file, without the extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration_name: Option<String>,
+    /// Where the configuration comes from, if the run was started like an earlier one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration_from: Option<ConfigurationOrigin>,
     /// The hosts on which parts of the run are, if it is spread over several. The first is that of the ledger.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostRecord>,
@@ -80,6 +83,51 @@ pub struct Manifest {
     /// The values from outside during the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<ValueRecord>,
+    /// The commands that were given for the run, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<CommandRecord>,
+    /// Number of further commands that are not listed, because there were too many.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub commands_left_out: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// A command that somebody gave for a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandRecord {
+    /// When it was given.
+    #[serde(rename = "time_ns", with = "timestamp")]
+    pub time: Timestamp,
+    /// Who gave it.
+    pub by: String,
+    /// Where it came from, such as `page`, `hook logbook` or `SIGTERM`; `None` if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
+    /// Name of the command.
+    pub command: String,
+    /// Its object, such as a source or a node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Comment of the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    /// Result: `done`, `failed` or `superseded`; `None` if it was not known when the run was closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+    /// Result in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// When the result was known.
+    #[serde(
+        rename = "ended_ns",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "optional_timestamp"
+    )]
+    pub ended: Option<Timestamp>,
 }
 
 /// A value from outside, such as a voltage, during a run.
@@ -144,6 +192,19 @@ pub struct EndRecord {
     pub good: bool,
     /// Accepted events that were lost.
     pub lost: u64,
+}
+
+/// Origin of a configuration that was used again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigurationOrigin {
+    /// The run whose configuration it was.
+    pub run: u32,
+    /// Its name, if it was used by its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its version, with a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
 }
 
 /// A row of a sequence.
@@ -285,6 +346,7 @@ impl Manifest {
             ledger: serde_json::Value::Null,
             configuration: configuration.to_owned(),
             configuration_name: None,
+            configuration_from: None,
             hosts: Vec::new(),
             part: None,
             code: Vec::new(),
@@ -292,6 +354,8 @@ impl Manifest {
             sequence: None,
             hooks: Vec::new(),
             values: Vec::new(),
+            commands: Vec::new(),
+            commands_left_out: 0,
         }
     }
 

@@ -265,6 +265,18 @@ fn the_manifest_round_trips_and_is_readable_json() {
     let directory = tempfile::tempdir().unwrap();
     assert_eq!(Manifest::read(directory.path()).unwrap(), None);
     let mut written = manifest(&[(2, 0x18c3_a5d2_e4f6_0718, 4)], true);
+    written.commands.push(CommandRecord {
+        time: Timestamp(5),
+        by: "alice".into(),
+        via: None,
+        command: "stop".into(),
+        target: None,
+        comment: Some("beam lost".into()),
+        result: Some("done".into()),
+        text: None,
+        ended: Some(Timestamp(7)),
+    });
+    written.commands_left_out = 3;
     written.ledger = serde_json::json!({"stored": 4, "balanced": true});
     written.write(directory.path()).unwrap();
     assert_eq!(Manifest::read(directory.path()).unwrap(), Some(written));

@@ -272,7 +272,14 @@ pub(super) fn run_once(
         };
         processes::run(&plan, places, scan.stop, view)?
     } else {
-        in_process(&plan, None, scan.stop.clone(), view, Onset { clock, before: None, early_farms: Arc::default() })?.0
+        in_process(
+            &plan,
+            None,
+            scan.stop.clone(),
+            view,
+            Onset { clock, before: None, early_farms: Arc::default() },
+        )?
+        .0
     };
     let summary = outcome.summary;
     if summary.interrupted {

@@ -4,12 +4,13 @@ use super::line::Ended;
 use anyhow::Context as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use sheaf_control::CommandLog;
 use sheaf_machine::process::ProcessId;
 use sheaf_machine::{connect_to, listen_at};
 use sheaf_store::write_whole;
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -17,7 +18,11 @@ const SOCKET: &str = "socket";
 const PROCESS: &str = "process.json";
 const RESULT: &str = "result.json";
 const HOOKS: &str = "hooks-";
+const COMMANDS: &str = "commands.json";
 const LOG: &str = "log";
+
+/// Number and size of a file. Each change makes another file.
+type FileState = (u64, u64);
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -30,14 +35,18 @@ impl LaunchDirectory {
         Self { path }
     }
 
-    /// Makes the directory, for this user only: who can write in it directs the run. Returns the file that takes the output of the process.
-    /// It is locked as long as a process has it open, from the moment in which that is started.
-    pub(crate) fn create(&self) -> io::Result<File> {
+    /// Makes the directory, for this user only: who can write in it directs the run.
+    pub(crate) fn create(&self) -> io::Result<()> {
         // An attempt of a controller that died before it had started the process.
         match fs::remove_dir_all(&self.path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => DirBuilder::new().mode(0o700).create(&self.path)?,
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => DirBuilder::new().mode(0o700).create(&self.path),
         }
+    }
+
+    /// Makes the file that takes the output of the process. It is locked as long as a process has it open, from the moment in which that is
+    /// started.
+    pub(crate) fn create_log(&self) -> io::Result<File> {
         let log = File::create(self.log())?;
         log.lock()?;
         Ok(log)
@@ -101,6 +110,24 @@ impl LaunchDirectory {
     pub(crate) fn forget_hooks(&self, run: u32) {
         // Without hooks there is no such file. If it stays, they may be called again, which is better than never.
         let _ = fs::remove_file(self.path.join(format!("{HOOKS}{run}.json")));
+    }
+
+    /// Leaves the commands of the run for its record.
+    pub(crate) fn write_commands(&self, commands: &CommandLog) -> anyhow::Result<()> {
+        self.write(COMMANDS, commands)
+    }
+
+    /// Returns the commands of the run, if they have changed since `seen`.
+    pub(crate) fn changed_commands(&self, seen: &mut Option<FileState>) -> Option<CommandLog> {
+        let path = self.path.join(COMMANDS);
+        let metadata = fs::metadata(&path).ok()?;
+        let state = (metadata.ino(), metadata.len());
+        if *seen == Some(state) {
+            return None;
+        }
+        let commands = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+        *seen = Some(state);
+        Some(commands)
     }
 
     fn write(&self, name: &str, value: &impl Serialize) -> anyhow::Result<()> {

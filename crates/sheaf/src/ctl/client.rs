@@ -137,6 +137,7 @@ impl Client {
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
+        request = request.header("Sheaf-Via", via(std::env::var("SHEAF_HOOK").ok().as_deref()));
         let mut response = match body {
             Some(body) => {
                 let request = request.header("Content-Type", "application/json");
@@ -160,6 +161,13 @@ impl Client {
             _ => bail!("the controller at {} answers with status {status}: {}", self.url, text.trim()),
         }
     }
+}
+
+/// Returns where commands come from, for the records of runs: a hook that calls this program, or a person.
+fn via(hook: Option<&str>) -> String {
+    // Other characters cannot be in a header.
+    let plain = |name: &str| name.chars().filter(char::is_ascii_graphic).collect::<String>();
+    hook.map_or_else(|| "sheaf ctl".to_owned(), |name| format!("hook {}", plain(name)))
 }
 
 /// Returns whether the other end is reached, and may be somebody else.
@@ -191,6 +199,12 @@ fn roots(path: &Path) -> anyhow::Result<RootCerts> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_of_a_hook_says_so() {
+        assert_eq!(via(None), "sheaf ctl");
+        assert_eq!(via(Some("10-volt\u{e4}ge\n")), "hook 10-voltge");
+    }
 
     #[test]
     fn tokens_leave_the_host_encrypted_only() {

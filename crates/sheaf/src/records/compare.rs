@@ -15,10 +15,8 @@ const OF_EVERY_RUN: [&str; 1] = ["run.number"];
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Comparison {
     pub(crate) runs: [u32; 2],
-    /// Settings that differ, by key; `null` where a run does not have it.
-    pub(crate) settings: BTreeMap<String, [Option<String>; 2]>,
-    /// Code that differs, by table of the configuration.
-    pub(crate) code: BTreeMap<String, [Option<Code>; 2]>,
+    #[serde(flatten)]
+    pub(crate) differences: Differences,
     /// Versions of the software, if they differ.
     pub(crate) software: Option<[String; 2]>,
     /// Numbers of both runs.
@@ -58,19 +56,33 @@ pub(crate) struct Number {
     pub(crate) values: [Option<f64>; 2],
 }
 
+/// Differences of two configurations.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Differences {
+    /// Settings that differ, by key; `null` where one does not have it.
+    pub(crate) settings: BTreeMap<String, [Option<String>; 2]>,
+    /// Code that differs, by table of the configuration.
+    pub(crate) code: BTreeMap<String, [Option<Code>; 2]>,
+}
+
+impl Differences {
+    pub(super) fn of([one, other]: [(&BTreeMap<String, String>, &[Code]); 2]) -> Self {
+        let mut settings = differences(one.0, other.0);
+        settings.retain(|key, _| !OF_EVERY_RUN.contains(&key.as_str()));
+        let by_table = |code: &[Code]| -> BTreeMap<String, Code> {
+            code.iter().map(|code| (code.table.clone(), code.clone())).collect()
+        };
+        Self { settings, code: differences(&by_table(one.1), &by_table(other.1)) }
+    }
+}
+
 impl Comparison {
     pub(super) fn of(before: &Record, after: &Record) -> Self {
-        let mut settings = differences(&before.settings, &after.settings);
-        settings.retain(|key, _| !OF_EVERY_RUN.contains(&key.as_str()));
-        let code = |record: &Record| -> BTreeMap<String, Code> {
-            record.code.iter().map(|code| (code.table.clone(), code.clone())).collect()
-        };
         let software =
             (before.software != after.software).then(|| [before.software.clone(), after.software.clone()]);
         Self {
             runs: [before.run, after.run],
-            settings,
-            code: differences(&code(before), &code(after)),
+            differences: Differences::of([(&before.settings, &before.code), (&after.settings, &after.code)]),
             software,
             numbers: numbers(before, after),
             values: values([before, after]),

@@ -4,10 +4,8 @@
 //! was loaded. What belongs to one run alone does not count: its number, its directory and its end.
 
 use super::code::Code;
-use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 use sheaf_config::{Config, Run};
-use sheaf_store::run::Manifest;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -53,24 +51,4 @@ fn of_any_run(config: &Config) -> Config {
     let mut config = config.clone();
     config.run = Run { number, output, overwrite, events, duration, runs, ..config.run };
     config
-}
-
-/// Returns the configuration of a run as a file for other runs: without its number, so that each gets the next one. `short` leaves out
-/// settings that have their default.
-pub(super) fn text(directory: &Path, short: bool) -> anyhow::Result<String> {
-    let manifest = Manifest::read(directory)?;
-    let manifest = manifest.with_context(|| format!("{} has no manifest", directory.display()))?;
-    let mut config = match Config::parse(&manifest.configuration, "configuration") {
-        Ok(config) => config,
-        Err(errors) => bail!(
-            "the configuration of run {} is one of {}, and this version does not take it as it is; it is in {}\n\n{errors}",
-            manifest.run,
-            manifest.software,
-            directory.join(sheaf_store::run::MANIFEST_NAME).display()
-        ),
-    };
-    config.run.number = Run::default().number;
-    let name = manifest.configuration_name.map_or_else(String::new, |name| format!(" ({name})"));
-    let settings = if short { config.to_short_toml() } else { config.to_toml() };
-    Ok(format!("# Configuration of run {}{name}, {}.\n\n{settings}", manifest.run, manifest.software))
 }

@@ -45,6 +45,14 @@ pub(crate) fn note_addition(directory: &Path) {
     note(&config, directory);
 }
 
+/// As [`note_addition`], on a thread.
+pub(crate) fn note_addition_later(directory: PathBuf) {
+    let noted = std::thread::Builder::new().name("addition".into());
+    if let Err(problem) = noted.spawn(move || note_addition(&directory)) {
+        log_as!(DATABASE_BEHIND; "cannot start a thread: {problem}");
+    }
+}
+
 /// Writes a run, those that wait, and those of this host whose end the database does not know.
 fn write(database: &mut Database, waiting: &Waiting, directory: PathBuf) -> anyhow::Result<()> {
     let host = next::host();

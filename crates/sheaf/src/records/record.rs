@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use sheaf_config::Config;
 use sheaf_control::request::SequenceRow;
 use sheaf_histogram::HistogramSummary;
-use sheaf_store::run::{EndRecord, HookRecord, Manifest, RunLock, SequenceRecord, ValueRecord};
+use sheaf_store::run::{
+    CommandRecord, ConfigurationOrigin, EndRecord, HookRecord, Manifest, RunLock, SequenceRecord, ValueRecord,
+};
 use sheaf_wire::DropReason;
 use sheaf_wire::reason::Account;
 use std::collections::BTreeMap;
@@ -64,15 +66,28 @@ pub(crate) struct Record {
     /// Row of a sequence that it was made for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sequence: Option<SequenceRecord>,
+    /// Where its configuration comes from, if it was started like another run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) configuration_from: Option<ConfigurationOrigin>,
     /// Hooks that were called for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) hooks: Vec<HookRecord>,
+    /// Commands that were given for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) commands: Vec<CommandRecord>,
+    /// Number of commands that are not listed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) commands_left_out: u64,
     /// Values from outside.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) values: Vec<ValueRecord>,
     /// Every setting by its full key.
     #[serde(skip)]
     pub(crate) settings: BTreeMap<String, String>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A closed file of a run.
@@ -130,7 +145,10 @@ impl Record {
             comments: comments::read(directory)?,
             histograms: Vec::new(),
             sequence: manifest.sequence,
+            configuration_from: manifest.configuration_from,
             hooks: manifest.hooks,
+            commands: manifest.commands,
+            commands_left_out: manifest.commands_left_out,
             values: manifest.values,
             settings: config.map_or_else(|| unparsed(text), |config| config.values()),
         })

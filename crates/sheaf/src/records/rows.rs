@@ -104,5 +104,21 @@ fn parts(record: &Record) -> anyhow::Result<Vec<(Table, Vec<Value>)>> {
         let (author, text) = ((&*comment.author).into(), (&*comment.text).into());
         parts.push((Table::Comment, vec![comment.time_ns.into(), author, text, quality]));
     }
+    for command in &record.commands {
+        parts.push((
+            Table::Command,
+            vec![
+                command.time.0.into(),
+                (&*command.by).into(),
+                command.via.as_deref().into(),
+                (&*command.command).into(),
+                command.target.as_deref().into(),
+                command.comment.as_deref().into(),
+                command.result.as_deref().into(),
+                command.text.as_deref().into(),
+                command.ended.map(|ended| ended.0).into(),
+            ],
+        ));
+    }
     Ok(parts)
 }

@@ -1,11 +1,12 @@
 //! Records of runs as text.
 
-use super::compare::{ComparedHistogram, Comparison, Number};
+use super::commands;
+use super::compare::{ComparedHistogram, Comparison, Differences, Number};
 use super::record::{Record, State};
 use super::values::{self, change};
 use crate::console::count;
 use sheaf_histogram::{HistogramComparison, HistogramSummary};
-use sheaf_store::run::HookRecord;
+use sheaf_store::run::{ConfigurationOrigin, HookRecord};
 use sheaf_wire::UtcTime;
 use std::fmt::Write as _;
 
@@ -93,7 +94,7 @@ pub(super) fn record(record: &Record) -> String {
     }
     line("directory", &record.directory.display().to_string());
     line("software", &record.software);
-    line("configuration", &record.configuration.shown());
+    line("configuration", &configuration(record));
     if let Some(ledger) = &record.ledger {
         line(
             "triggers",
@@ -147,6 +148,27 @@ pub(super) fn record(record: &Record) -> String {
         let quality = comment.quality.map_or_else(String::new, |quality| format!("[{}] ", quality.name()));
         line("comment", &format!("{} {}: {quality}{}", utc(comment.time_ns), comment.author, comment.text));
     }
+    text.push_str(&commands::table(record));
+    text
+}
+
+/// The configuration of a run, and where it comes from.
+fn configuration(record: &Record) -> String {
+    let shown = record.configuration.shown();
+    match &record.configuration_from {
+        None => shown,
+        Some(ConfigurationOrigin { run, name: Some(name), version: Some(version) }) => {
+            format!("{shown}, from {name} version {version}, which is that of run {run}")
+        }
+        Some(ConfigurationOrigin { run, .. }) => format!("{shown}, from run {run}"),
+    }
+}
+
+/// Two configurations side by side.
+pub(super) fn configurations(names: &[String; 2], differences: &Differences) -> String {
+    let [one, other] = names;
+    let mut text = format!("{one}, then {other}\n");
+    settings(&mut text, differences);
     text
 }
 
@@ -162,16 +184,24 @@ pub(super) fn comparison(comparison: &Comparison) -> String {
     if let Some([one, other]) = &comparison.software {
         let _ = writeln!(text, "\nsoftware: {one}, then {other}");
     }
-    text.push_str(if comparison.settings.is_empty() {
+    settings(&mut text, &comparison.differences);
+    text.push_str(&values::comparison(&comparison.values));
+    histograms(&mut text, &comparison.histograms);
+    text
+}
+
+/// Settings and code that differ.
+fn settings(text: &mut String, differences: &Differences) {
+    text.push_str(if differences.settings.is_empty() {
         "\nno setting differs\n"
     } else {
         "\nsettings that differ:\n"
     });
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
-    for (key, [one, other]) in &comparison.settings {
+    for (key, [one, other]) in &differences.settings {
         let _ = writeln!(text, "  {key:<32}{}  ->  {}", value(one), value(other));
     }
-    for (table, [one, other]) in &comparison.code {
+    for (table, [one, other]) in &differences.code {
         let shown = |code: &Option<super::code::Code>| {
             code.as_ref().map_or_else(
                 || "none".to_owned(),
@@ -180,9 +210,6 @@ pub(super) fn comparison(comparison: &Comparison) -> String {
         };
         let _ = writeln!(text, "code of {table}: {}  ->  {}", shown(one), shown(other));
     }
-    text.push_str(&values::comparison(&comparison.values));
-    histograms(&mut text, &comparison.histograms);
-    text
 }
 
 fn histogram_line(histogram: &HistogramSummary) -> String {

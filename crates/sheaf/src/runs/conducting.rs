@@ -1,7 +1,11 @@
 //! A run from its start to its record.
 
 use super::{Ready, Runs, begin_log};
+use crate::Verdict;
+use crate::commands::{CommandsEnd, RunCommands};
 use crate::console;
+use crate::controlled::{LaunchDirectory, with_reason};
+use crate::given::given;
 use crate::hooks::{OwedHooks, RunHooks};
 use crate::page::View;
 use crate::plan::Plan;
@@ -10,8 +14,6 @@ use crate::remote::Hosts;
 use crate::run::{Following, Onset, Outcome, in_process};
 use crate::run_directory::{OtherParts, RunDirectory, Scratch};
 use crate::summary::{EarlyEnd, headline};
-use crate::Verdict;
-use crate::controlled::{LaunchDirectory, with_reason};
 use crate::{histograms, processes, records, slow_control, space, tracing};
 use anyhow::{Context as _, bail};
 use sheaf_control::RunResult;
@@ -101,7 +103,7 @@ impl Runs<'_> {
 
     fn run_nodes(
         &self,
-        Ready { plan, mut directory, prepared, hooks, clock, cpu_before, has_log, asked }: Ready,
+        Ready { plan, directory, prepared, hooks, clock, cpu_before, has_log, asked }: Ready,
         before: Option<Following>,
     ) -> anyhow::Result<(Conducted, Option<Following>)> {
         let super::Prepared { scratch, hosts, listeners, key } = prepared;
@@ -110,9 +112,13 @@ impl Runs<'_> {
         if !has_log {
             begin_log(&plan, directory.as_ref());
         }
-        if let Some(directory) = &mut directory {
+        if let Some(directory) = &directory {
             directory.note_hooks(hooks.take_records())?;
         }
+        let log = given(self.arguments, self.steering, (clock.now(), asked.map(|(_, at_ms)| at_ms)));
+        let commands = Arc::new(RunCommands::new(&plan.config.names, log));
+        let watch_commands =
+            directory.as_ref().map(|directory| directory.watch_commands(&commands)).transpose()?;
         if self.several {
             log_as!(RUN_BEGINS; "run {run} begins");
         } else {
@@ -131,8 +137,8 @@ impl Runs<'_> {
         if let Some(page) = self.page {
             page.begin_run(&plan, path.as_deref(), (view.traces, histograms.as_deref()));
         }
-        if let Some(switching) = self.switching.filter(|_| asked > 0) {
-            switching.note_begun(asked);
+        if let Some((switching, (order, _))) = self.switching.zip(asked) {
+            switching.note_begun(order);
         }
         self.values.begin_run();
         let _after_start = hooks.watch_start(self.page)?;
@@ -152,7 +158,8 @@ impl Runs<'_> {
         };
         drop(before_stop);
         let histograms = histograms::finish(receiver);
-        if let Some(directory) = &mut directory {
+        drop(watch_commands);
+        if let Some(directory) = &directory {
             directory.note_histograms(histograms);
             directory.note_values(slow_control::end_run(self.values));
         }
@@ -160,6 +167,13 @@ impl Runs<'_> {
         outcome.summary.ended_early = no_room.or(outcome.summary.ended_early);
         // The processor time of this run is that of the process minus the time of earlier runs.
         outcome.summary.cpu_seconds -= if has_processes { 0.0 } else { cpu_before };
+        if let Some(directory) = &directory {
+            let (at, has_begun) = (clock.now(), outcome.summary.has_begun());
+            let summary = outcome.summary.to_string();
+            let kept = headline(summary.lines()).unwrap_or("it took no triggers");
+            let text = format!("run {run} ended: {kept}");
+            directory.note_commands(&commands, &CommandsEnd { at, has_begun, text: &text });
+        }
         let end = self.announce_end(&plan, &mut outcome, &hooks);
         let (_scratch, hooks) = (scratch, hooks.clone());
         Ok((Conducted { plan, directory, hosts, outcome, end, hooks, clock, _scratch }, following))

@@ -123,16 +123,22 @@ impl Runs<'_> {
             comment: comment.clone(),
             operator: operator.clone(),
             sequence: self.arguments.control.sequence_record(),
-            asked: 0,
+            asked: None,
         }
     }
 
     /// Returns the run that a controller has asked for to follow another one.
-    fn wanted_next(&self, config: &Config, NextRun { asked, settings, by }: NextRun) -> Wanted {
+    fn wanted_next(&self, config: &Config, NextRun { asked, at_ms, settings, by }: NextRun) -> Wanted {
         let mut config = config.clone();
         config.run.events = settings.events.or(self.limits.events);
         config.run.duration = settings.duration_ms.map(Nanos::from_millis).or(self.limits.duration);
-        Wanted { config, comment: settings.comment, operator: Some(by), sequence: None, asked }
+        Wanted {
+            config,
+            comment: settings.comment,
+            operator: Some(by),
+            sequence: None,
+            asked: Some((asked, at_ms)),
+        }
     }
 
     /// Makes a run, and prepares the one that follows it without a gap, if one does.

@@ -5,7 +5,7 @@ use super::journal::Entry;
 use crate::excluding::Excludables;
 use crate::gate;
 use crate::records::comments::{self, Comment, Quality};
-use crate::records::{find_number, note_addition};
+use crate::records::{find_number, note_addition_later};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Error, Number, Value, json};
@@ -41,6 +41,7 @@ struct SettingsOf {
     #[serde(default, deserialize_with = "whole_number")]
     duration_ms: Option<u64>,
     comment: Option<String>,
+    like: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -213,7 +214,8 @@ impl Desk {
             }),
             Call::Silence(body) => self.silence(&operator, &body),
             Call::EndSilence(id) => self.change(&operator, &format!("end silence {id}"), |desk| {
-                desk.controller.handle_silence_end(id)?;
+                let now = desk.now();
+                desk.controller.handle_silence_end(now, &operator, id)?;
                 Ok(json!({}))
             }),
             Call::AlarmsSeen => self.change(&operator, "alarms seen", |desk| {
@@ -250,14 +252,19 @@ impl Desk {
     ) -> Result<Answer, Answer> {
         let revision = revision.map(parse_revision).transpose()?;
         let Operate { command, request, now, settings } = parse(body)?;
-        let SettingsOf { events, duration_ms, comment } = settings;
-        let settings = RunSettings { events, duration_ms, comment, sequence: None };
+        let SettingsOf { events, duration_ms, comment, like } = settings;
+        let warnings = match &like {
+            // A request that was accepted is answered as then, whatever has become of the run.
+            Some(like) if !self.controller.knows(&request) => self.check_like(operator, like)?,
+            _ => Vec::new(),
+        };
+        let settings = RunSettings { events, duration_ms, comment, like, sequence: None };
         let request = Request { command, name: request, settings, now, revision };
         let mut again = false;
         let answer = self.change(operator, command.name(), |desk| {
             let now = desk.now();
             if matches!(request.command, Command::Configure | Command::Start) {
-                desk.read_limits();
+                desk.read_limits(request.settings.like.as_deref());
             }
             let accepted = desk.controller.handle_request(now, operator, &request)?;
             again = accepted.again;
@@ -265,14 +272,35 @@ impl Desk {
                 .controller
                 .operation(accepted.operation)
                 .map(|known| desk.controller.show_operation(known));
-            Ok(json!({ "operation": view }))
+            Ok(json!({ "operation": view, "warnings": warnings }))
         })?;
         Ok(Answer { status: if again { 200 } else { 202 }, ..answer })
     }
 
-    /// Returns the sources and nodes of the configuration as the next run would read it.
+    /// Checks that a run can be started like another one. It has other settings than those of the present configuration, so it needs the role
+    /// that a sequence needs. Returns warnings.
+    fn check_like(&self, operator: &Operator, like: &str) -> Result<Vec<String>, Answer> {
+        if let Some(answer) = gate::refuse_role(operator, Role::Expert) {
+            return Err(answer);
+        }
+        // Over HTTP nobody looks into other directories.
+        let checked = match like.contains('/') {
+            true => Err(anyhow::anyhow!(
+                "`{like}` is neither the number of a run nor the name of a configuration"
+            )),
+            false => self.launcher.check_like(like),
+        };
+        let warnings = checked.map_err(|problem| {
+            let remedy = "give a run of `sheaf runs list`, or a name of `sheaf runs configurations`";
+            Answer::error(422, "like", &crate::describe(&problem), remedy)
+        })?;
+        warnings.iter().for_each(|warning| log_as!(CODE_CHANGED; "{warning}"));
+        Ok(warnings)
+    }
+
+    /// Returns the sources and nodes of the configuration of the run, or as the next run would read it.
     fn excludables(&mut self) -> Result<Excludables, Answer> {
-        let excludables = self.launcher.excludables().map_err(|problem| {
+        let excludables = self.launcher.excludables(self.controller.like()).map_err(|problem| {
             Answer::error(503, "configuration", &crate::describe(&problem), "repair the configuration")
         })?;
         self.names = excludables.names().clone();
@@ -435,10 +463,7 @@ impl Desk {
         let added = comments::add(&path, &comment);
         added.map_err(|problem| Answer::error(503, "disk", &crate::describe(&problem), "free some space"))?;
         // The controller does not wait for a database.
-        let noted = std::thread::Builder::new().name("comment".into());
-        if let Err(problem) = noted.spawn(move || note_addition(&path)) {
-            log_as!(DATABASE_BEHIND; "cannot start a thread: {problem}");
-        }
+        note_addition_later(path);
         Ok(Answer::json(200, &json!({})))
     }
 

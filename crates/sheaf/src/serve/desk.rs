@@ -2,20 +2,20 @@
 
 use super::inbox::{Departure, Input};
 use super::journal::{Entry, Journal};
-use super::launch::Launcher;
+use super::launch::{Beginning, Launcher};
 use crate::control_directory::ControlDirectory;
 use crate::gate::Gate;
+use crate::records::{self, note_addition_later};
 use crate::{people, slow_control};
 use anyhow::Context as _;
 use sheaf_config::{Config, HookTransition};
 use sheaf_control::controller::{Event, Gone};
 use sheaf_control::link::Launch;
-use sheaf_control::operation::Outcome;
 use sheaf_control::request::RunSettings;
 use sheaf_control::saved::Saved;
 use sheaf_control::sequence::SequenceNews;
 use sheaf_control::view::State;
-use sheaf_control::{Command, Controller, Effect, Limits, Operator, Order, Request, Role};
+use sheaf_control::{Command, CommandLog, Controller, Effect, Limits, Operator, Order, Request, Role};
 use sheaf_monitor::{Monitor, RunVerdict};
 use sheaf_node::Clock;
 use sheaf_telemetry::{codes, log_as};
@@ -55,6 +55,8 @@ pub(super) struct Desk {
     link: Option<(Launch, UnixStream)>,
     /// State on disk.
     saved: Saved,
+    /// Commands that were left for the process of a run.
+    left: Option<(Launch, CommandLog)>,
     /// Whether the last attempt to write it failed, so that this is said once.
     cannot_write: bool,
     /// Whether the next row of a sequence could not be recorded, so that this is said once.
@@ -101,6 +103,7 @@ impl Desk {
             launcher,
             link: None,
             saved,
+            left: None,
             cannot_write: false,
             row_waits: false,
             shown: serde_json::Value::Null,
@@ -137,8 +140,8 @@ impl Desk {
     }
 
     /// Takes time limits, and values from outside, from the configuration as the next run reads it. One that cannot be read is reported by that run.
-    pub(super) fn read_limits(&mut self) {
-        if let Ok(config) = self.launcher.read_config() {
+    pub(super) fn read_limits(&mut self, like: Option<&str>) {
+        if let Ok(config) = self.launcher.read_config(like) {
             self.controller.set_limits(limits(&config));
             self.launcher.values.declare(slow_control::declared(&config));
         }
@@ -181,6 +184,8 @@ impl Desk {
         let Departure { ended, how, look } = departure;
         let gone = Gone { result: ended.map(|ended| ended.result), how, look };
         self.controller.handle_gone(now, launch, &gone);
+        // Before the next controller would not do it any more. To do it twice does no harm.
+        self.record_commands();
         // A run that has left no verdict is over, too.
         let killed = || {
             let text = self.controller.view().last_run.map(|last| last.text);
@@ -189,10 +194,47 @@ impl Desk {
         self.monitor.end_run(verdict.unwrap_or_else(killed));
     }
 
+    /// Records the commands of a run whose process could not do it, because it died.
+    fn record_commands(&mut self) {
+        let Some((_, log)) = self.controller.take_commands() else { return };
+        let Some(run) = self.controller.view().last_run.and_then(|last| last.run) else { return };
+        match records::record_commands(run, &self.output, &log, &self.names) {
+            Ok(None) => {}
+            // The controller does not wait for a database.
+            Ok(Some(path)) => note_addition_later(path),
+            Err(error) => log_as!(
+                CONTROL_NOT_RECORDED;
+                "the commands of run {run} are not in its record, but in the journal: {}", crate::describe(&error)
+            ),
+        }
+    }
+
+    /// Leaves the commands of the run for its process, if they have changed.
+    fn leave_commands(&mut self) -> anyhow::Result<()> {
+        let Some((launch, log)) = self.controller.commands() else { return Ok(()) };
+        if self.left.as_ref().is_some_and(|(of, left)| *of == launch && left == log) {
+            return Ok(());
+        }
+        let directory = self.directory.launch(launch);
+        // Before the launch there is none.
+        if directory.path().is_dir() {
+            directory.write_commands(log)?;
+            self.left = Some((launch, log.clone()));
+        }
+        Ok(())
+    }
+
+    /// Starts the process of a run, for which its commands are there.
+    fn launch(&mut self, beginning: &Beginning) -> anyhow::Result<()> {
+        self.launcher.make_directory(beginning.launch)?;
+        self.leave_commands()?;
+        self.launcher.start(beginning)
+    }
+
     /// Ctrl-C: stops the run, the second time at once, and ends when there is none.
     fn interrupt(&mut self, now: Timestamp) {
         self.interrupts += 1;
-        let operator = Operator { name: people::user(), role: Role::Admin };
+        let operator = Operator::new(people::user(), Role::Admin).via("Ctrl-C");
         if self.controller.state() == State::Idle {
             self.is_over = true;
             return;
@@ -263,7 +305,7 @@ impl Desk {
             return;
         }
         let (before, now) = (self.controller.clone(), self.now());
-        self.read_limits();
+        self.read_limits(None);
         self.controller.handle_row(now);
         match self.save() {
             Ok(()) => {
@@ -288,13 +330,14 @@ impl Desk {
             ControlDirectory::write(&self.directory.state(), &serde_json::to_vec(&saved)?)?;
             self.saved = saved;
         }
-        Ok(())
+        self.leave_commands()
     }
 
     fn carry_out(&mut self, effect: Effect) {
         match effect {
             Effect::Launch { launch, held, exclusions, settings, by } => {
-                if let Err(error) = self.launcher.start(launch, held, &exclusions, (&settings, &by)) {
+                let beginning = Beginning { launch, held, exclusions, settings, by };
+                if let Err(error) = self.launch(&beginning) {
                     let how = crate::describe(&error);
                     let departure = Departure { ended: None, how, look: "nothing has begun".to_owned() };
                     let now = self.now();
@@ -321,11 +364,7 @@ impl Desk {
         match event {
             Event::Ended(operation) => {
                 let Some(end) = &operation.end else { return };
-                let answer = match end.result {
-                    Outcome::Done => "done",
-                    Outcome::Failed => "failed",
-                    Outcome::Superseded => "superseded",
-                };
+                let answer = end.result.name();
                 log_as!(CONTROL_NEWS; "`{}` of {}: {}", operation.command, operation.by, end.text);
                 self.note(Entry::new(&operation.by, operation.command.name(), answer, end.text.clone()));
             }

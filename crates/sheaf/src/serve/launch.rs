@@ -8,6 +8,7 @@ use crate::controlled::{LaunchDirectory, Line};
 use crate::excluding::Excludables;
 use crate::hooks::{Hooks, OwedHooks};
 use crate::page::Page;
+use crate::records::Like;
 use crate::relay::Relayed;
 use anyhow::Context as _;
 use log::Level;
@@ -41,28 +42,46 @@ pub(super) struct Launcher {
     /// Upper limit of what the controller adds to the log of a run.
     pub(super) log_bytes: u64,
     pub(super) directory: ControlDirectory,
+    /// Directory of runs.
+    pub(super) output: PathBuf,
     pub(super) inbox: SyncSender<Input>,
     pub(super) page: Page,
     /// Values from outside.
     pub(super) values: ValueKeeper,
 }
 
+/// The beginning of a run.
+pub(super) struct Beginning {
+    pub(super) launch: Launch,
+    pub(super) held: bool,
+    pub(super) exclusions: Exclusions,
+    pub(super) settings: RunSettings,
+    pub(super) by: String,
+}
+
 impl Launcher {
-    /// Starts the process of a run.
-    pub(super) fn start(
-        &self,
-        launch: Launch,
-        held: bool,
-        exclusions: &Exclusions,
-        (settings, by): (&RunSettings, &str),
-    ) -> anyhow::Result<()> {
+    /// Makes the directory of a launch.
+    pub(super) fn make_directory(&self, launch: Launch) -> anyhow::Result<()> {
         self.directory.remove_old_launches(launch);
         let directory = self.directory.launch(launch);
-        let create = || format!("cannot create {}", directory.path().display());
-        let log = directory.create().with_context(create)?;
+        directory.create().with_context(|| format!("cannot create {}", directory.path().display()))
+    }
+
+    /// Starts the process of a run, whose directory is there.
+    pub(super) fn start(
+        &self,
+        Beginning { launch, held, exclusions, settings, by }: &Beginning,
+    ) -> anyhow::Result<()> {
+        let directory = self.directory.launch(*launch);
+        let log = directory.create_log().context("cannot create the log of the run")?;
         let mut command =
             Command::new(std::env::current_exe().context("cannot determine the path of this program")?);
-        command.arg("run").args(&self.config).arg("--controlled").arg(directory.path());
+        command.arg("run").arg("--controlled").arg(directory.path());
+        match &settings.like {
+            // Beside the run that it is like, where the controller looks for it.
+            Some(like) => command.arg(format!("--like={like}")).arg("--output").arg(&self.output),
+            None => command.args(&self.config),
+        };
         if self.processes {
             command.arg("--processes");
         }
@@ -72,7 +91,7 @@ impl Launcher {
         if let Some(format) = self.log {
             command.arg("--log").arg(format.to_string());
         }
-        if held {
+        if *held {
             command.arg("--held");
         }
         for source in &exclusions.sources {
@@ -100,11 +119,14 @@ impl Launcher {
             .stdout(log.try_clone().context("cannot share the log of the run")?)
             .stderr(log);
         let child = command.spawn().context("cannot start the process of the run")?;
-        self.listen(launch, Some(child))
+        self.listen(*launch, Some(child))
     }
 
-    /// Returns the configuration, as the next run would read it.
-    pub(super) fn read_config(&self) -> anyhow::Result<Config> {
+    /// Returns the configuration, as the next run would read it, or that of the run that it is to be like.
+    pub(super) fn read_config(&self, like: Option<&str>) -> anyhow::Result<Config> {
+        if let Some(like) = like {
+            return Like::find(like, &self.output)?.config(|config| apply_place(config, self.local));
+        }
         Ok(match &self.config {
             Some(path) => Config::load_with(path, |config| apply_place(config, self.local))?,
             None => Config::default(),
@@ -112,8 +134,16 @@ impl Launcher {
     }
 
     /// Returns the sources and nodes of that configuration.
-    pub(super) fn excludables(&self) -> anyhow::Result<Excludables> {
-        Excludables::of(&self.read_config()?)
+    pub(super) fn excludables(&self, like: Option<&str>) -> anyhow::Result<Excludables> {
+        Excludables::of(&self.read_config(like)?)
+    }
+
+    /// Checks that a run like another one can be started. Returns warnings about code that has changed.
+    pub(super) fn check_like(&self, like: &str) -> anyhow::Result<Vec<String>> {
+        let found = Like::find(like, &self.output)?;
+        let config = found.config(|config| apply_place(config, self.local))?;
+        Hooks::find(&config)?;
+        found.check(&config)
     }
 
     /// Checks that each row of a table makes a run that ends, on top of the configuration as the next run would read it.

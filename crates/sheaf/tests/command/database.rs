@@ -26,7 +26,7 @@ fn open(file: &Path) -> Database {
 }
 
 /// Returns all rows about runs.
-fn everything(file: &Path) -> Vec<String> {
+pub(crate) fn everything(file: &Path) -> Vec<String> {
     let mut database = open(file);
     let tables = Table::ALL.map(Table::name).into_iter().chain(["run"]);
     let rows = tables.flat_map(|table| database.query(&format!("SELECT * FROM {table}"), &[]).unwrap());
@@ -101,7 +101,7 @@ fn queries_of_the_page_work() {
     let page = fs::read_to_string(page).unwrap();
     let queries: Vec<_> =
         page.split("```sql\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    assert_eq!(queries.len(), 3);
+    assert_eq!(queries.len(), 4);
     let mut database = open(&scratch.join("runs/runs.db"));
     for query in queries {
         let rows = database.query(query, &[]).unwrap();

@@ -18,6 +18,7 @@ mod bad_input;
 mod bench;
 mod bring_up;
 mod child;
+mod commands;
 mod consumers;
 mod content;
 mod database;
@@ -48,6 +49,7 @@ mod lab;
 #[cfg(feature = "libfabric")]
 mod libfabric;
 mod library;
+mod like;
 mod live_time;
 mod loading;
 mod log;

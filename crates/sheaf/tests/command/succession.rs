@@ -44,7 +44,12 @@ fn assert_follow(settings: &str) {
     scratch.file("run.toml", &format!("{run}{SYSTEM}{settings}"));
     let ended = scratch.sheaf("run run.toml --json").exits(0);
     let runs = lines(&ended);
-    assert_eq!(runs.iter().map(|run| number(run, "run")).collect::<Vec<_>>(), [1, 2, 3, 4], "{}", ended.stderr);
+    assert_eq!(
+        runs.iter().map(|run| number(run, "run")).collect::<Vec<_>>(),
+        [1, 2, 3, 4],
+        "{}",
+        ended.stderr
+    );
     assert!(runs.iter().all(|run| number(run, "ledger.triggers") == EVENTS));
     assert_without_gap(&scratch, &runs, 0);
     scratch.sheaf("verify --all runs").exits(0);
@@ -114,7 +119,10 @@ fn programs_feed_one_run_after_the_other() {
     const ALL: u64 = 4 * EVENTS;
     let scratch = ScratchDirectory::new();
     let run = format!("[run]\nruns = 4\ncontinuous = true\nevents = {EVENTS}\nduration_s = 0\n");
-    let supervisor = format!("\"{}\", \"emulate-trigger\", \"--rate\", \"1000\", \"--triggers\", \"{ALL}\"", env!("CARGO_BIN_EXE_sheaf"));
+    let supervisor = format!(
+        "\"{}\", \"emulate-trigger\", \"--rate\", \"1000\", \"--triggers\", \"{ALL}\"",
+        env!("CARGO_BIN_EXE_sheaf")
+    );
     let trigger = format!("[trigger]\nmode = \"command\"\n[trigger.command]\ncommand = [{supervisor}]\n");
     let units = "[source]\nkind = \"feed\"\ncount = 4\n[readout]\ncount = 2\n[builder]\ncount = 2\n";
     scratch.file("run.toml", &format!("{run}{trigger}{units}"));
@@ -217,7 +225,8 @@ impl Controller {
 
 #[test]
 fn an_operator_switches_to_the_next_run() {
-    let logbook = "[hook.logbook]\non = \"after_stop\"\ncommand = [\"sh\", \"-c\", \"echo $SHEAF_RUN >> logbook\"]\n";
+    let logbook =
+        "[hook.logbook]\non = \"after_stop\"\ncommand = [\"sh\", \"-c\", \"echo $SHEAF_RUN >> logbook\"]\n";
     let mut controller = Controller::in_one_process(&format!("{SYSTEM}{logbook}"));
     controller.ctl("switch").exits(1).says(&["there is no run", "start one"]);
     controller.ctl("start --comment first").exits(0).says(&["run 1 is running"]);

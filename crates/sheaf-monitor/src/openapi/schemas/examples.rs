@@ -89,6 +89,12 @@ pub(in crate::openapi) fn run() -> Value {
         },
         "files": [{ "file": "bu0.sheaf", "stream": "all", "events": 1000, "bytes": 8_192_000 }],
         "code": [],
+        "commands": [
+            {
+                "time_ns": begin_ns, "by": "alice", "via": "page", "command": "start", "comment": "cosmics, threshold 12",
+                "result": "done", "text": "run 7 is running", "ended_ns": begin_ns + 400_000_000
+            }
+        ],
         "comments": [{ "time_ns": begin_ns, "author": "alice", "text": "cosmics, threshold 12", "quality": "good" }]
     })
 }
