@@ -469,6 +469,10 @@ fn a_host_whose_nodes_are_all_silent_has_one_alarm_until_they_are_back() {
     let controller = Controller::begin(&text);
     controller.ctl("start").exits(0);
     wait_until("triggers are taken", || controller.triggers_so_far() > 20.0);
+    wait_until("all nodes have published", || {
+        let (_, state) = controller.http("GET", "/api/v1/state", &[], "");
+        state["nodes"].as_array().unwrap().iter().all(|node| node["age_ms"].is_number())
+    });
     let nodes = ["ru1", "bu0", "bu1"].map(|name| agent.node(name));
     nodes.iter().for_each(|node| signal(*node, "STOP"));
     let alarms = || controller.http("GET", "/api/v1/alarms", &[], "").1["alarms"].clone();

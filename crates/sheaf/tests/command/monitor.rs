@@ -253,6 +253,10 @@ fn a_frozen_node_raises_an_alarm_with_its_name() {
     let address = address(&mut running);
     wait_until("events are stored", || state(&address)["events"]["stored"].as_u64() > Some(0));
     let node = running.wait_for_node("bu1", 0);
+    // One that has not published yet may never have come.
+    wait_until("all nodes have published", || {
+        state(&address)["nodes"].as_array().unwrap().iter().all(|node| node["age_ms"].is_number())
+    });
     crate::child::signal(node, "STOP");
     wait_until("the alarm is raised", || {
         let alarms = state(&address)["alarms"].clone();
