@@ -205,8 +205,7 @@ impl Crew {
         self.lose_nodes(run);
         self.pause(run);
         self.controller.place.sheaf(&format!("runs comment {run} bu0-died")).exits(0);
-        // The next run without a stop (`sheaf ctl switch`) has its place here. It ends this run and begins the next one, with the same boards:
-        // both have to be looked up.
+        // A next run without a gap (`sheaf ctl switch`) needs all nodes in one process, and has tests of its own.
         self.ctl("stop").says(&[&format!("run {run} ended: all")]);
         drop(boards);
         self.wait_for_state("idle");
