@@ -10,7 +10,7 @@ use crate::content::ContentCheck;
 use crate::farm::{Farm, FarmReport};
 use crate::filter::Filter;
 use crate::forwarding::Forwarding;
-use crate::handover::{BuilderHandover, Handover};
+use crate::handover::Handover;
 use crate::number_check::NumberCheck;
 use crate::outbox::{Outbox, OutboxStats};
 use crate::sink::EventSink;
@@ -36,6 +36,7 @@ use sheaf_wire::{EventId, MissingReason, Nanos, NodeId, Role, SourceId, Tags, Ti
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
+use std::task::Waker;
 use turn::Turns;
 
 /// Maximum number of events of each kind of mishap that the log describes.
@@ -51,6 +52,21 @@ pub struct Judgement {
     pub filter: Box<dyn Filter>,
     /// Destination of accepted events. With output nodes, the consumers' door, which stores nothing.
     pub sink: Box<dyn EventSink>,
+}
+
+/// What a builder unit hands over to the next run in its node.
+pub struct BuilderHandover {
+    outbox: Outbox,
+}
+
+impl Handover for BuilderHandover {
+    fn abandon(mut self: Box<Self>) {
+        self.outbox.endpoint().close(LINGER);
+    }
+
+    fn waker(&mut self) -> Waker {
+        self.outbox.endpoint().waker()
+    }
 }
 
 /// A builder unit with its filter, its output and its endpoint.
@@ -604,9 +620,9 @@ impl NodeDriver for BuilderNode {
         }
     }
 
-    fn hand_over(self: Box<Self>) -> Option<Handover> {
+    fn hand_over(self: Box<Self>) -> Option<Box<dyn Handover>> {
         let Self { role, outbox, .. } = *self;
-        role.hands_over().then(|| Handover::Builder(BuilderHandover { outbox }))
+        role.hands_over().then(|| -> Box<dyn Handover> { Box::new(BuilderHandover { outbox }) })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::busy_signal::BusySignal;
 use crate::controls::{Exclusions, Pauses, RunControls, Succession};
-use crate::handover::{Handover, ManagerHandover};
+use crate::handover::Handover;
 use crate::outbox::Outbox;
 use crate::programs::ProgramView;
 use crate::report::{Gauges, RunReport};
@@ -22,6 +22,7 @@ use sheaf_transport::Endpoint;
 use sheaf_wire::{EventId, Nanos, NodeId, Role, Timestamp, TriggerType};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
 
 /// Time for which a closing event manager waits for the last acknowledgements to leave.
 const LINGER: Nanos = Nanos::from_secs(2);
@@ -88,6 +89,37 @@ fn explain_shift(shift: i64) -> String {
         format!("it has missed {count} {noun}")
     } else {
         format!("it has counted {count} {noun} too many")
+    }
+}
+
+/// What an event manager hands over to the next run in its node.
+pub struct ManagerHandover {
+    outbox: Outbox,
+    triggers: Option<TriggerClock>,
+    supervised: Option<Supervised>,
+    /// First event of the next run.
+    next_event: EventId,
+    /// When its triggers begin.
+    begins_at: Timestamp,
+    /// Zero of the times of triggers that count from the start of the first run.
+    zero: Timestamp,
+}
+
+impl ManagerHandover {
+    /// Returns the first event of the next run.
+    #[must_use]
+    pub fn next_event(&self) -> EventId {
+        self.next_event
+    }
+}
+
+impl Handover for ManagerHandover {
+    fn abandon(mut self: Box<Self>) {
+        self.outbox.endpoint().close(LINGER);
+    }
+
+    fn waker(&mut self) -> Waker {
+        self.outbox.endpoint().waker()
     }
 }
 
@@ -630,11 +662,10 @@ impl NodeDriver for ManagerNode {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    fn hand_over(self: Box<Self>) -> Option<Handover> {
+    fn hand_over(self: Box<Self>) -> Option<Box<dyn Handover>> {
         let Self { role, outbox, triggers, supervised, zero, .. } = *self;
         let begins_at = role.triggers_ended_at().filter(|_| role.hands_over())?;
         let next_event = role.next_event();
-        let handover = ManagerHandover { outbox, triggers, supervised, next_event, begins_at, zero };
-        Some(Handover::Manager(Box::new(handover)))
+        Some(Box::new(ManagerHandover { outbox, triggers, supervised, next_event, begins_at, zero }))
     }
 }

@@ -1,6 +1,6 @@
 //! An output node on a thread: accepted events in, files out.
 
-use crate::handover::{Handover, OutputHandover};
+use crate::handover::Handover;
 use crate::outbox::{Outbox, OutboxStats};
 use crate::sink::EventSink;
 use crate::stall::StallFree;
@@ -15,6 +15,7 @@ use sheaf_protocol::output::{OutputEvent, OutputUnit, Ticket};
 use sheaf_telemetry::{Hub, SeriesList};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{EventId, Nanos, NodeId, Timestamp};
+use std::task::Waker;
 
 /// An output node with its files and its endpoint.
 pub struct OutputNode {
@@ -29,6 +30,21 @@ pub struct OutputNode {
     report: Option<Box<dyn FnOnce(OutputReport) + Send>>,
     telemetry: Option<Telemetry<OutputSeries>>,
     trace: Option<OutputTrace>,
+}
+
+/// What an output node hands over to the next run in its node.
+pub struct OutputHandover {
+    outbox: Outbox,
+}
+
+impl Handover for OutputHandover {
+    fn abandon(mut self: Box<Self>) {
+        self.outbox.endpoint().close(LINGER);
+    }
+
+    fn waker(&mut self) -> Waker {
+        self.outbox.endpoint().waker()
+    }
 }
 
 /// Counters of an output node's files and links, in addition to the accounts that it reports to the event manager.
@@ -258,8 +274,8 @@ impl NodeDriver for OutputNode {
         }
     }
 
-    fn hand_over(self: Box<Self>) -> Option<Handover> {
+    fn hand_over(self: Box<Self>) -> Option<Box<dyn Handover>> {
         let Self { role, outbox, .. } = *self;
-        role.hands_over().then(|| Handover::Output(OutputHandover { outbox }))
+        role.hands_over().then(|| -> Box<dyn Handover> { Box::new(OutputHandover { outbox }) })
     }
 }

@@ -2,7 +2,7 @@
 
 mod standstill;
 
-use crate::handover::{Handover, ReadoutHandover};
+use crate::handover::Handover;
 use crate::outbox::{Outbox, OutboxStats};
 use crate::parcels::Parcels;
 use crate::preprocessing::{Preprocessing, PreprocessingCounts, PreprocessingError, PreprocessingSetup};
@@ -18,9 +18,10 @@ use sheaf_source::{Batch, BatchEnd, Source, SourceEvent, SourceStats};
 use sheaf_telemetry::stamps::StampLabels;
 use sheaf_telemetry::{Hub, SeriesList, log_as};
 use sheaf_transport::Endpoint;
-use sheaf_wire::{Fragment, Nanos, NodeId, SourceId, Span, Timestamp};
+use sheaf_wire::{EventId, Fragment, Nanos, NodeId, SourceId, Span, Timestamp};
 use standstill::Standstill;
 use std::collections::VecDeque;
+use std::task::Waker;
 
 /// Maximum number of fragments taken from one source in a round: enough to share the cost of the round, few enough that
 /// they are still in the cache when they are sent.
@@ -51,7 +52,27 @@ pub struct ReadoutNode {
     trace: Option<ReadoutTrace>,
 }
 
-pub(crate) struct Input {
+/// What a readout unit hands over to the next run in its node.
+pub struct ReadoutHandover {
+    outbox: Outbox,
+    parcels: Parcels,
+    inputs: Vec<Input>,
+    /// First event of the next run.
+    next_event: EventId,
+}
+
+impl Handover for ReadoutHandover {
+    fn abandon(mut self: Box<Self>) {
+        self.inputs.iter_mut().for_each(|input| input.source.stop());
+        self.outbox.endpoint().close(LINGER);
+    }
+
+    fn waker(&mut self) -> Waker {
+        self.outbox.endpoint().waker()
+    }
+}
+
+struct Input {
     source: Box<dyn Source>,
     /// Whether it was told that a run has begun. Where one run follows another, it goes on.
     has_started: bool,
@@ -501,11 +522,6 @@ impl Input {
         taken
     }
 
-    /// Stops the source, which no run goes on with.
-    pub(crate) fn stop(&mut self) {
-        self.source.stop();
-    }
-
     /// Returns the counts of the source in this run.
     fn stats(&self) -> SourceStats {
         self.source.stats().since(&self.before)
@@ -650,10 +666,10 @@ impl NodeDriver for ReadoutNode {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    fn hand_over(self: Box<Self>) -> Option<Handover> {
+    fn hand_over(self: Box<Self>) -> Option<Box<dyn Handover>> {
         let Self { role, outbox, parcels, inputs, .. } = *self;
         let next_event = role.next_event()?;
-        Some(Handover::Readout(Box::new(ReadoutHandover { outbox, parcels, inputs, next_event })))
+        Some(Box::new(ReadoutHandover { outbox, parcels, inputs, next_event }))
     }
 }
 

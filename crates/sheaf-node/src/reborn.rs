@@ -75,7 +75,7 @@ impl NodeDriver for Reborn {
         self.ended.take().or_else(|| self.life.as_mut().map(leaves)).unwrap_or(Ok(()))
     }
 
-    fn hand_over(self: Box<Self>) -> Option<Handover> {
+    fn hand_over(self: Box<Self>) -> Option<Box<dyn Handover>> {
         self.life.and_then(NodeDriver::hand_over)
     }
 }

@@ -46,7 +46,7 @@ pub trait NodeDriver: Send {
     fn finish(&mut self) -> Result<(), NodeError>;
 
     /// Returns what the next run in this node goes on with, if one follows. Called after [`Self::finish`].
-    fn hand_over(self: Box<Self>) -> Option<Handover> {
+    fn hand_over(self: Box<Self>) -> Option<Box<dyn Handover>> {
         None
     }
 }
@@ -57,7 +57,7 @@ pub struct Ended {
     /// Errors of the nodes, in the order of their ends.
     pub errors: Vec<NodeError>,
     /// What nodes hand over to the next run.
-    pub handovers: Vec<(NodeId, Handover)>,
+    pub handovers: Vec<(NodeId, Box<dyn Handover>)>,
 }
 
 impl Ended {

@@ -12,12 +12,12 @@ use crate::summary::Extras;
 use crate::supervisor::SupervisorDoor;
 use anyhow::{Context, bail};
 use sheaf_config::NodeConfig;
-use sheaf_node::builder::{BuilderNode, BuilderReport};
+use sheaf_node::builder::{BuilderHandover, BuilderNode, BuilderReport};
 use sheaf_node::farm::Farm;
 use sheaf_node::handover::Handover;
-use sheaf_node::manager::ManagerNode;
-use sheaf_node::output::{OutputNode, OutputReport};
-use sheaf_node::readout::{ReadoutNode, ReadoutReport};
+use sheaf_node::manager::{ManagerHandover, ManagerNode};
+use sheaf_node::output::{OutputHandover, OutputNode, OutputReport};
+use sheaf_node::readout::{ReadoutHandover, ReadoutNode, ReadoutReport};
 use sheaf_node::reborn::Reborn;
 use sheaf_node::report::{Gauges, RunReport};
 use sheaf_node::traces::Tracing;
@@ -30,6 +30,7 @@ use sheaf_protocol::output::{OutputUnit, Sender};
 use sheaf_protocol::readout::ReadoutUnit;
 use sheaf_telemetry::Hub;
 use sheaf_wire::{NodeId, Role};
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,14 +65,14 @@ pub(crate) struct DriverMaker {
 }
 
 /// What the nodes of a run hand over to the next one.
-pub(crate) type Handovers = Arc<Mutex<BTreeMap<NodeId, Handover>>>;
+pub(crate) type Handovers = Arc<Mutex<BTreeMap<NodeId, Box<dyn Handover>>>>;
 
 /// What a node begins with.
 enum Beginning {
     /// A new connection.
     Connection(Connection),
     /// What the run before has handed over.
-    Handover(Handover),
+    Handover(Box<dyn Handover>),
 }
 
 impl DriverMaker {
@@ -143,12 +144,9 @@ impl DriverMaker {
         let (plan, now, node) = (&self.plan, self.clock.now(), self.configured(me.node)?);
         let role = ReadoutUnit::new(me, plan.readout(node), now);
         let patience = self.manager_patience;
-        let mut driver = match beginning {
-            Beginning::Handover(Handover::Readout(handover)) => {
-                ReadoutNode::following(role, *handover, patience, now)
-            }
-            beginning => {
-                let Connection { endpoint, arena } = beginning.into_connection()?;
+        let mut driver = match beginning.split::<ReadoutHandover>()? {
+            Begin::Following(handover) => ReadoutNode::following(role, *handover, patience, now),
+            Begin::Anew(Connection { endpoint, arena }) => {
                 let sources = plan.sources(&me, node, arena.as_ref(), endpoint.waker())?;
                 let way = (self.directory.as_deref(), endpoint.waker());
                 let sources = plan.start_programs(&me, node, sources, way, &self.reports.programs)?;
@@ -201,14 +199,9 @@ impl DriverMaker {
             }
         };
         let patience = self.manager_patience;
-        let driver = match beginning {
-            Beginning::Handover(Handover::Builder(handover)) => {
-                BuilderNode::following(role, handover, judgement, patience, now)
-            }
-            beginning => {
-                let Connection { endpoint, .. } = beginning.into_connection()?;
-                BuilderNode::new(role, endpoint, judgement, patience, now)
-            }
+        let driver = match beginning.split::<BuilderHandover>()? {
+            Begin::Following(handover) => BuilderNode::following(role, *handover, judgement, patience, now),
+            Begin::Anew(link) => BuilderNode::new(role, link.endpoint, judgement, patience, now),
         };
         let list = self.reports.builders.clone();
         let mut driver = driver
@@ -238,11 +231,9 @@ impl DriverMaker {
         let role = OutputUnit::new(me, plan.output_node(), now);
         let sink = plan.sink(&me, self.directory.as_deref())?;
         let patience = self.manager_patience;
-        let driver = match beginning {
-            Beginning::Handover(Handover::Output(handover)) => {
-                OutputNode::following(role, handover, sink, patience, now)
-            }
-            beginning => OutputNode::new(role, beginning.into_connection()?.endpoint, sink, patience, now),
+        let driver = match beginning.split::<OutputHandover>()? {
+            Begin::Following(handover) => OutputNode::following(role, *handover, sink, patience, now),
+            Begin::Anew(link) => OutputNode::new(role, link.endpoint, sink, patience, now),
         };
         let list = self.reports.outputs.clone();
         let mut driver = driver
@@ -265,14 +256,13 @@ impl DriverMaker {
         };
         let course = plan.course(self.stop.clone(), self.controls.clone());
         let (config, now) = (plan.manager(), self.clock.now());
-        let manager = match beginning {
-            Beginning::Handover(Handover::Manager(handover)) => {
+        let manager = match beginning.split::<ManagerHandover>()? {
+            Begin::Following(handover) => {
                 let config = ManagerConfig { first_event: handover.next_event(), ..config };
                 let role = EventManager::new(me, config, now);
                 ManagerNode::following(role, *handover, course, self.gauges.clone(), done)
             }
-            beginning => {
-                let Connection { endpoint, .. } = beginning.into_connection()?;
+            Begin::Anew(Connection { endpoint, .. }) => {
                 let role = EventManager::new(me, config, now);
                 let way = (self.directory.as_deref(), endpoint.waker());
                 let door = plan.trigger_door(&me, endpoint.waker(), self.clock)?;
@@ -297,14 +287,22 @@ impl DriverMaker {
     }
 }
 
+/// A [`Beginning`] of a node whose role is known.
+enum Begin<T> {
+    Anew(Connection),
+    Following(Box<T>),
+}
+
 impl Beginning {
-    /// Returns the connection of a node that begins anew.
-    fn into_connection(self) -> anyhow::Result<Connection> {
-        match self {
-            Self::Connection(connection) => Ok(connection),
-            Self::Handover(_) => {
-                bail!("a node has handed over to a node of another role: this is a bug in sheaf")
-            }
+    /// Returns the connection, or what a node of this kind has handed over.
+    fn split<T: Handover>(self) -> anyhow::Result<Begin<T>> {
+        let handover: Box<dyn Any> = match self {
+            Self::Connection(connection) => return Ok(Begin::Anew(connection)),
+            Self::Handover(handover) => handover,
+        };
+        match handover.downcast() {
+            Ok(handover) => Ok(Begin::Following(handover)),
+            Err(_) => bail!("a node has handed over to a node of another role: this is a bug in sheaf"),
         }
     }
 

@@ -45,7 +45,7 @@ impl NodeDriver for Leaving {
         self.driver.finish()
     }
 
-    fn hand_over(self: Box<Self>) -> Option<Handover> {
+    fn hand_over(self: Box<Self>) -> Option<Box<dyn Handover>> {
         self.driver.hand_over()
     }
 }

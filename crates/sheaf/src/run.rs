@@ -100,14 +100,14 @@ pub(crate) fn in_process(
 /// What a run leaves for the run that follows it in this process, without a gap.
 pub(crate) struct Following {
     links: Links,
-    handovers: BTreeMap<NodeId, Handover>,
+    handovers: BTreeMap<NodeId, Box<dyn Handover>>,
     /// Programs that go on.
     programs: RunningPrograms,
 }
 
 impl Following {
     /// Returns what the nodes of a run have left, if all of them have.
-    fn of(handovers: Vec<(NodeId, Handover)>, links: Links, reports: &Reports) -> Option<Self> {
+    fn of(handovers: Vec<(NodeId, Box<dyn Handover>)>, links: Links, reports: &Reports) -> Option<Self> {
         let handovers: BTreeMap<_, _> = handovers.into_iter().collect();
         if handovers.is_empty() {
             return None;

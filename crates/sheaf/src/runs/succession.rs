@@ -25,6 +25,9 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// Maximum number of runs that wait to be closed, the one that is being closed included. With more, the next run is not prepared.
 const CLOSING: usize = 8;
 
+/// A run that has ended, and what it leaves for one that follows without a gap.
+type EndedRun = (Conducted, Option<Following>);
+
 /// Runs on their way to the thread that closes one after the other.
 struct Closings<'a> {
     sender: Sender<Conducted>,
@@ -147,7 +150,7 @@ impl Runs<'_> {
         config: &Config,
         (ready, before): (Ready, Option<Following>),
         closing: &AtomicUsize,
-    ) -> (anyhow::Result<(Conducted, Option<Following>)>, Option<anyhow::Result<Ready>>) {
+    ) -> (anyhow::Result<EndedRun>, Option<anyhow::Result<Ready>>) {
         let (plan, clock, is_over) = (ready.plan.clone(), ready.clock, AtomicBool::new(false));
         scope(|threads| {
             let prepare = || self.prepare_next(config, (&plan, clock), (&is_over, closing));
