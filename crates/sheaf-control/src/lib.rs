@@ -40,7 +40,7 @@ pub mod view;
 
 pub use controller::{Controller, Effect};
 pub use limits::Limits;
-pub use link::{Excludable, Exclusions, NextRun, NotSwitched, Order, Report, RunResult, RunState, Wish};
+pub use link::{Excludable, Exclusions, NextRun, Order, RefusedSwitch, Report, RunResult, RunState, Wish};
 pub use record::{CommandLog, RunCommand};
 pub use request::{Command, Operator, Refusal, RefusalCode, Request, Role};
 pub use runner::{Runner, Steer};

@@ -111,7 +111,7 @@ pub struct NextRun {
 
 /// Why a run goes on although another one was to follow it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NotSwitched {
+pub struct RefusedSwitch {
     /// Number of the order that had asked for the next run.
     pub asked: u64,
     /// The reason in words.
@@ -165,7 +165,7 @@ pub struct Report {
     pub switched: u64,
     /// The latest request for a next run that was not carried out.
     #[serde(default)]
-    pub not_switched: Option<NotSwitched>,
+    pub not_switched: Option<RefusedSwitch>,
     /// The last runs before it in the same process, as far as they are closed, in ascending order.
     #[serde(default)]
     pub ended: Vec<RunResult>,

@@ -8,13 +8,15 @@
 
 mod simulation {
     pub(crate) mod process;
+    pub(crate) mod reached;
     pub(crate) mod recorded;
     pub(crate) mod rng;
     pub(crate) mod tables;
     pub(crate) mod world;
 }
 
-use simulation::world::{Reached, World};
+use simulation::reached::Reached;
+use simulation::world::World;
 
 const SEEDS: u64 = 500;
 

@@ -1,5 +1,7 @@
 //! A builder unit on a thread: events in, judged and written.
 
+mod handover;
+mod mishaps;
 mod part_judging;
 mod pipeline;
 mod publishing;
@@ -23,6 +25,7 @@ use crate::traces::BuilderTrace;
 use crate::vigil::{LINGER, Vigil};
 use crate::worker::{NodeDriver, NodeError, Progress};
 use bytes::Bytes;
+use mishaps::Mishaps;
 use pipeline::{EventPipeline, Fate, Outlet};
 use sheaf_protocol::builder::{BuilderEvent, BuilderUnit, Built, Decision};
 use sheaf_protocol::ledger::NodeBooks;
@@ -34,13 +37,10 @@ use sheaf_wire::message::{Readiness, Work};
 use sheaf_wire::run_record::RunRecord;
 use sheaf_wire::{EventId, MissingReason, Nanos, NodeId, Role, SourceId, Tags, Timestamp};
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::sync::Arc;
-use std::task::Waker;
 use turn::Turns;
 
-/// Maximum number of events of each kind of mishap that the log describes.
-const MISHAPS_LOGGED: u64 = 10;
+pub use handover::BuilderHandover;
 
 /// Checks, filter and output of built events.
 pub struct Judgement {
@@ -52,21 +52,6 @@ pub struct Judgement {
     pub filter: Box<dyn Filter>,
     /// Destination of accepted events. With output nodes, the consumers' door, which stores nothing.
     pub sink: Box<dyn EventSink>,
-}
-
-/// What a builder unit hands over to the next run in its node.
-pub struct BuilderHandover {
-    outbox: Outbox,
-}
-
-impl Handover for BuilderHandover {
-    fn abandon(mut self: Box<Self>) {
-        self.outbox.endpoint().close(LINGER);
-    }
-
-    fn waker(&mut self) -> Waker {
-        self.outbox.endpoint().waker()
-    }
 }
 
 /// A builder unit with its filter, its output and its endpoint.
@@ -88,19 +73,6 @@ pub struct BuilderNode {
     report: Option<Box<dyn FnOnce(BuilderReport) + Send>>,
     telemetry: Option<Telemetry<BuilderSeries>>,
     trace: Option<BuilderTrace>,
-}
-
-/// Failures of single events: all are counted, the first few are described in the log.
-#[derive(Default)]
-struct Mishaps(u64);
-
-impl Mishaps {
-    fn note(&mut self, node: NodeId, event: EventId, what: impl Display) {
-        self.0 += 1;
-        if self.0 <= MISHAPS_LOGGED {
-            log_as!(CONTENT_WRONG, node = node, event = event; "{node}: event {event}: {what}");
-        }
-    }
 }
 
 /// Results of a builder's checks and the counters of its links, in addition to the accounts that it reports to the
@@ -145,20 +117,6 @@ impl BuilderNode {
         now: Timestamp,
     ) -> Self {
         Self::with(role, Outbox::new(endpoint), judgement, patience, now)
-    }
-
-    /// Makes a builder of the run that follows another one in this node.
-    #[must_use]
-    pub fn following(
-        role: BuilderUnit<Bytes>,
-        handover: BuilderHandover,
-        judgement: Judgement,
-        patience: Patience,
-        now: Timestamp,
-    ) -> Self {
-        let BuilderHandover { mut outbox } = handover;
-        outbox.begin_run();
-        Self::with(role, outbox, judgement, patience, now)
     }
 
     fn with(

@@ -1,4 +1,4 @@
-//! What the nodes of a run hand over to the nodes of the next run, where one follows without a gap.
+//! Handover of the nodes of a run to those of the next run, where one follows without a gap.
 //!
 //! Each run has new roles, sessions, files and books. Links, sources, the clock of the triggers and the link to a trigger supervisor go on. Each
 //! driver defines what it hands over.

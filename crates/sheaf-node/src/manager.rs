@@ -1,7 +1,11 @@
 //! The event manager on a thread: triggers in, the run's course, the books at the end.
 
+mod succession;
+
+pub use succession::ManagerHandover;
+
 use crate::busy_signal::BusySignal;
-use crate::controls::{Exclusions, Pauses, RunControls, Succession};
+use crate::controls::{Exclusions, Pauses, RunControls};
 use crate::handover::Handover;
 use crate::outbox::Outbox;
 use crate::programs::ProgramView;
@@ -22,7 +26,7 @@ use sheaf_transport::Endpoint;
 use sheaf_wire::{EventId, Nanos, NodeId, Role, Timestamp, TriggerType};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Waker;
+use succession::Left;
 
 /// Time for which a closing event manager waits for the last acknowledgements to leave.
 const LINGER: Nanos = Nanos::from_secs(2);
@@ -92,43 +96,6 @@ fn explain_shift(shift: i64) -> String {
     }
 }
 
-/// What an event manager hands over to the next run in its node.
-pub struct ManagerHandover {
-    outbox: Outbox,
-    triggers: Option<TriggerClock>,
-    supervised: Option<Supervised>,
-    /// First event of the next run.
-    next_event: EventId,
-    /// When its triggers begin.
-    begins_at: Timestamp,
-    /// Zero of the times of triggers that count from the start of the first run.
-    zero: Timestamp,
-}
-
-impl ManagerHandover {
-    /// Returns the first event of the next run.
-    #[must_use]
-    pub fn next_event(&self) -> EventId {
-        self.next_event
-    }
-}
-
-impl Handover for ManagerHandover {
-    fn abandon(mut self: Box<Self>) {
-        self.outbox.endpoint().close(LINGER);
-    }
-
-    fn waker(&mut self) -> Waker {
-        self.outbox.endpoint().waker()
-    }
-}
-
-/// What a run that follows another one begins with.
-struct Left {
-    triggers: Option<TriggerClock>,
-    begins_at: Timestamp,
-}
-
 /// The event manager with its endpoint.
 pub struct ManagerNode {
     role: EventManager<Bytes>,
@@ -142,7 +109,7 @@ pub struct ManagerNode {
     stopped_at: Option<Timestamp>,
     /// When the operator asked for the next run.
     next_at: Option<Timestamp>,
-    /// What the run before has left, until this one starts.
+    /// Remains of the run before, until this one starts.
     left: Option<Left>,
     /// Zero of the times of triggers that count from the start.
     zero: Timestamp,
@@ -171,24 +138,6 @@ impl ManagerNode {
         done: impl FnOnce(RunReport) + Send + 'static,
     ) -> Self {
         Self::with(role, Outbox::new(endpoint), course, gauges, Box::new(done))
-    }
-
-    /// Makes the event manager of a run that follows another one in this node. The first event of `role` is that of the handover. Triggers
-    /// since the end of the run before are taken once this one has started.
-    #[must_use]
-    pub fn following(
-        mut role: EventManager<Bytes>,
-        handover: ManagerHandover,
-        course: Course,
-        gauges: Arc<Gauges>,
-        done: impl FnOnce(RunReport) + Send + 'static,
-    ) -> Self {
-        let ManagerHandover { mut outbox, triggers, mut supervised, begins_at, zero, .. } = handover;
-        outbox.begin_run();
-        supervised.iter_mut().for_each(Supervised::begin_run);
-        role.begin_at(begins_at);
-        let node = Self::with(role, outbox, course, gauges, Box::new(done));
-        Self { left: Some(Left { triggers, begins_at }), zero, supervised, ..node }
     }
 
     fn with(
@@ -338,24 +287,6 @@ impl ManagerNode {
         }
     }
 
-    /// Begins the run: now, or where the run before it has ended.
-    fn begin(&mut self, now: Timestamp, absent: Vec<NodeId>) {
-        let (start, triggers) = match self.left.take() {
-            Some(Left { triggers, begins_at }) => (begins_at, triggers),
-            None => {
-                self.zero = now;
-                let clock = |(rate, _): &(TriggerRate, TriggerType)| TriggerClock::new(*rate, now);
-                (now, self.course.triggers.as_ref().map(clock))
-            }
-        };
-        self.started_at = Some(start);
-        self.report.started(start, absent);
-        self.triggers = triggers;
-        if self.course.from_start {
-            self.role.count_times_from(self.zero);
-        }
-    }
-
     fn requirement(&self, index: usize) -> &str {
         self.role.requirement_name(index).unwrap_or_default()
     }
@@ -425,20 +356,6 @@ impl ManagerNode {
                     "the run is {}", if wanted { "paused: no triggers are taken" } else { "resumed" }
                 );
             }
-        }
-    }
-
-    /// Ends the run in favour of the next one, as the operator requests. No run follows one that is stopped.
-    fn heed_succession(&mut self, now: Timestamp) {
-        let Succession { hands_over, next, is_due } = &self.course.controls.succession;
-        let ends = next.load(Ordering::Acquire);
-        let is_wanted = self.stopped_at.is_none() && !self.is_last;
-        self.role.set_handover(is_wanted && hands_over.load(Ordering::Acquire));
-        if self.role.hands_over() {
-            if ends && self.role.is_running() {
-                self.next_at.get_or_insert(now);
-            }
-            is_due.store(self.role.triggers_ended_at().is_some(), Ordering::Relaxed);
         }
     }
 
@@ -663,9 +580,6 @@ impl NodeDriver for ManagerNode {
     }
 
     fn hand_over(self: Box<Self>) -> Option<Box<dyn Handover>> {
-        let Self { role, outbox, triggers, supervised, zero, .. } = *self;
-        let begins_at = role.triggers_ended_at().filter(|_| role.hands_over())?;
-        let next_event = role.next_event();
-        Some(Box::new(ManagerHandover { outbox, triggers, supervised, next_event, begins_at, zero }))
+        self.leave()
     }
 }

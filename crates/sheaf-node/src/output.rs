@@ -32,7 +32,7 @@ pub struct OutputNode {
     trace: Option<OutputTrace>,
 }
 
-/// What an output node hands over to the next run in its node.
+/// Parts of an output node that the next run in its node goes on with.
 pub struct OutputHandover {
     outbox: Outbox,
 }

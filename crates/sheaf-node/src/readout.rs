@@ -1,5 +1,6 @@
 //! A readout unit on a thread: sources in, super-fragments out.
 
+mod input;
 mod standstill;
 
 use crate::handover::Handover;
@@ -7,29 +8,21 @@ use crate::outbox::{Outbox, OutboxStats};
 use crate::parcels::Parcels;
 use crate::preprocessing::{Preprocessing, PreprocessingCounts, PreprocessingError, PreprocessingSetup};
 use crate::stall::StallFree;
-use crate::telemetry::{BufferLimits, ReadoutSeries, SourceFigures, SourceWatch, Telemetry};
+use crate::telemetry::{BufferLimits, ReadoutSeries, SourceFigures, Telemetry};
 use crate::traces::{ReadoutTrace, Tracing};
 use crate::vigil::{LINGER, Vigil};
 use crate::worker::{NodeDriver, NodeError, Progress};
+use input::Input;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::readout::{ReadoutEvent, ReadoutUnit, WindowOrder};
 use sheaf_shaping::ShaperConfig;
-use sheaf_source::{Batch, BatchEnd, Source, SourceEvent, SourceStats};
+use sheaf_source::{Source, SourceEvent, SourceStats};
 use sheaf_telemetry::stamps::StampLabels;
 use sheaf_telemetry::{Hub, SeriesList, log_as};
 use sheaf_transport::Endpoint;
-use sheaf_wire::{EventId, Fragment, Nanos, NodeId, SourceId, Span, Timestamp};
+use sheaf_wire::{EventId, Nanos, NodeId, SourceId, Span, Timestamp};
 use standstill::Standstill;
-use std::collections::VecDeque;
 use std::task::Waker;
-
-/// Maximum number of fragments taken from one source in a round: enough to share the cost of the round, few enough that
-/// they are still in the cache when they are sent.
-const FRAGMENTS_PER_ROUND: usize = 64;
-
-/// Interval after which a starved or held-back source is checked again, if nothing else happens first. Memory returned
-/// by another process wakes no thread, so this is the longest time that it is unused.
-const RETRY_SOURCES: Nanos = Nanos::from_millis(1);
 
 /// Length of a stall after which messages of the event manager may be waiting in the queue.
 const LONG_STALL: Nanos = Nanos::from_millis(500);
@@ -52,7 +45,7 @@ pub struct ReadoutNode {
     trace: Option<ReadoutTrace>,
 }
 
-/// What a readout unit hands over to the next run in its node.
+/// Parts of a readout unit that the next run in its node goes on with.
 pub struct ReadoutHandover {
     outbox: Outbox,
     parcels: Parcels,
@@ -70,28 +63,6 @@ impl Handover for ReadoutHandover {
     fn waker(&mut self) -> Waker {
         self.outbox.endpoint().waker()
     }
-}
-
-struct Input {
-    source: Box<dyn Source>,
-    /// Whether it was told that a run has begun. Where one run follows another, it goes on.
-    has_started: bool,
-    /// Whether the program that feeds it has gone.
-    is_gone: bool,
-    /// Fragments of this run that the unit held at the end of the run before, the oldest first. The source knows that they are accepted.
-    held: VecDeque<Fragment<Span>>,
-    /// Counts of earlier runs.
-    before: SourceStats,
-    /// Latest batch of the source.
-    batch: Batch,
-    /// Number of its fragments that the role has taken.
-    had: usize,
-    /// State of the source after the batch.
-    then: BatchEnd,
-    ended: bool,
-    /// Whether the role was told to exclude the source.
-    excluded: bool,
-    watch: SourceWatch,
 }
 
 /// Counters of a readout unit's sources and links, in addition to the accounts that it reports to the event manager.
@@ -421,144 +392,6 @@ impl ReadoutNode {
         }
         self.failed = self.vigil.end(now, self.role.manager_liveness());
         self.failed.is_some()
-    }
-}
-
-impl Input {
-    fn new(source: Box<dyn Source>) -> Self {
-        Self {
-            source,
-            has_started: false,
-            is_gone: false,
-            held: VecDeque::new(),
-            before: SourceStats::default(),
-            batch: Batch::default(),
-            had: 0,
-            then: BatchEnd::More,
-            ended: false,
-            excluded: false,
-            watch: SourceWatch::NEW,
-        }
-    }
-
-    /// Passes the source's fragments to the role. Returns their number, whether there may be more at once, and when to check again.
-    fn take(
-        &mut self,
-        role: &mut ReadoutUnit<Span>,
-        parcels: &mut Parcels,
-        (now, mut trace): (Timestamp, Option<(&mut ReadoutTrace, usize)>),
-    ) -> (usize, bool, Timestamp) {
-        // Data that wait are not taken to be dropped: the source goes on where it was, or else it would run away from the others.
-        if self.excluded && self.source.keeps_data() {
-            return (0, false, Timestamp::MAX);
-        }
-        let mut taken = self.take_held(now, role);
-        if !self.held.is_empty() {
-            return (taken, taken > 0, now + RETRY_SOURCES);
-        }
-        if self.ended {
-            return (taken, taken > 0, Timestamp::MAX);
-        }
-        while taken < FRAGMENTS_PER_ROUND {
-            if self.had == self.batch.fragments.len()
-                && !self.refill(parcels, now, FRAGMENTS_PER_ROUND - taken)
-            {
-                break;
-            }
-            let given = role.handle_fragments(now, self.rest());
-            if let Some((trace, source)) = &mut trace {
-                trace.arrived(*source, &self.rest()[..given]);
-            }
-            self.source.handle_accepted(given);
-            self.had += given;
-            self.watch.note(given);
-            taken += given;
-            if self.had < self.batch.fragments.len() {
-                return (taken, taken > 0, now + RETRY_SOURCES);
-            }
-        }
-        match self.then {
-            BatchEnd::More => (taken, true, now),
-            BatchEnd::NotBefore(at) => (taken, taken > 0, at),
-            BatchEnd::Idle => (taken, taken > 0, Timestamp::MAX),
-            BatchEnd::OutOfMemory => (taken, taken > 0, now + RETRY_SOURCES),
-            BatchEnd::Ended => {
-                self.ended = true;
-                role.handle_source_end(now, self.source.id());
-                (taken, true, Timestamp::MAX)
-            }
-        }
-    }
-
-    /// Begins a run that follows another one: its role has to know what became of the source before.
-    fn go_on(&mut self, role: &mut ReadoutUnit<Span>, now: Timestamp) {
-        self.before = self.source.stats();
-        self.excluded = false;
-        self.wake();
-        let source = self.source.id();
-        if self.is_gone {
-            role.handle_source_gone(now, source, true);
-        }
-        if self.ended && self.held.is_empty() {
-            role.handle_source_end(now, source);
-        }
-    }
-
-    /// Passes fragments to the role that the unit held at the end of the run before, as far as there is room. Returns their number.
-    fn take_held(&mut self, now: Timestamp, role: &mut ReadoutUnit<Span>) -> usize {
-        let mut taken = 0;
-        while let Some(fragment) = self.held.front()
-            && role.handle_fragment(now, fragment.clone()).is_ok()
-        {
-            self.held.pop_front();
-            taken += 1;
-        }
-        if taken > 0 {
-            self.watch.note(taken);
-            if self.ended && self.held.is_empty() {
-                role.handle_source_end(now, self.source.id());
-            }
-        }
-        taken
-    }
-
-    /// Returns the counts of the source in this run.
-    fn stats(&self) -> SourceStats {
-        self.source.stats().since(&self.before)
-    }
-
-    /// Polls the source in this round, even if it has said that it has nothing before a later time.
-    fn wake(&mut self) {
-        if matches!(self.then, BatchEnd::NotBefore(_)) {
-            self.then = BatchEnd::More;
-        }
-    }
-
-    /// The fragments that the role has not had.
-    fn rest(&self) -> &[Fragment<Span>] {
-        &self.batch.fragments[self.had..]
-    }
-
-    /// Asks the source for its next batch. False if it has nothing now.
-    fn refill(&mut self, parcels: &mut Parcels, now: Timestamp, most: usize) -> bool {
-        match self.then {
-            BatchEnd::NotBefore(at) if at > now => return false,
-            BatchEnd::Ended => return false,
-            BatchEnd::More | BatchEnd::OutOfMemory | BatchEnd::Idle | BatchEnd::NotBefore(_) => {}
-        }
-        let batch = &mut self.batch;
-        batch.fragments.clear();
-        self.had = 0;
-        self.then = self.source.poll_batch(now, most, batch);
-        let payload = std::mem::take(&mut batch.payload);
-        if batch.fragments.is_empty() {
-            return false;
-        }
-        let parcel = parcels.keep(payload, batch.fragments.len());
-        for fragment in &mut batch.fragments {
-            fragment.payload.parcel = parcel;
-        }
-        true
     }
 }
 

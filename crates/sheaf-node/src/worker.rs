@@ -56,7 +56,7 @@ pub trait NodeDriver: Send {
 pub struct Ended {
     /// Errors of the nodes, in the order of their ends.
     pub errors: Vec<NodeError>,
-    /// What nodes hand over to the next run.
+    /// Handovers to the next run, by node.
     pub handovers: Vec<(NodeId, Box<dyn Handover>)>,
 }
 

@@ -149,30 +149,6 @@ impl<P: Payload> BuilderUnit<P> {
         !self.config.optional.contains(&source)
     }
 
-    /// Returns whether the run has closed and the event manager has this builder's books, or has given it up.
-    #[must_use]
-    pub fn is_finished(&self) -> bool {
-        self.fenced || (self.closed && self.channel.is_settled())
-    }
-
-    /// Returns whether the event manager has closed the run.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.closed
-    }
-
-    /// Returns whether the run has closed and another one follows in this node.
-    #[must_use]
-    pub fn hands_over(&self) -> bool {
-        self.hands_over
-    }
-
-    /// Returns whether the event manager has given this session up.
-    #[must_use]
-    pub fn is_fenced(&self) -> bool {
-        self.fenced
-    }
-
     /// Returns the liveness of the event manager.
     #[must_use]
     pub fn manager_liveness(&self) -> &Liveness {

@@ -58,20 +58,20 @@ pub(crate) struct DriverMaker {
     pub(crate) over: Arc<AtomicBool>,
     /// Time for which the other nodes wait for the event manager.
     pub(crate) manager_patience: Patience,
-    /// What the run before has handed over, if this one follows it.
+    /// Handovers of the run before, if this one follows it.
     pub(crate) handovers: Handovers,
     /// Farms that were made before the run.
     pub(crate) early_farms: Arc<EarlyFarms>,
 }
 
-/// What the nodes of a run hand over to the next one.
+/// Handovers to the next run, by node.
 pub(crate) type Handovers = Arc<Mutex<BTreeMap<NodeId, Box<dyn Handover>>>>;
 
-/// What a node begins with.
+/// Beginning of a node.
 enum Beginning {
     /// A new connection.
     Connection(Connection),
-    /// What the run before has handed over.
+    /// The handover of the run before.
     Handover(Box<dyn Handover>),
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct EarlyFarms(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// What wakes the thread of each builder unit.
+    /// Wakers of the threads of builder units.
     wakers: BTreeMap<NodeId, Waker>,
     farms: BTreeMap<NodeId, Farm>,
 }

@@ -34,10 +34,10 @@ pub(crate) struct Outcome {
     pub(crate) errors: Vec<String>,
 }
 
-/// What a run begins with.
+/// Beginning of a run.
 pub(crate) struct Onset {
     pub(crate) clock: Clock,
-    /// What an earlier run has left, if this one follows it without a gap.
+    /// Remains of an earlier run, if this one follows it without a gap.
     pub(crate) before: Option<Following>,
     pub(crate) early_farms: Arc<EarlyFarms>,
 }
@@ -97,7 +97,7 @@ pub(crate) fn in_process(
     Ok((Outcome { summary, stored, errors }, following))
 }
 
-/// What a run leaves for the run that follows it in this process, without a gap.
+/// Parts of a run that the run which follows it in this process goes on with.
 pub(crate) struct Following {
     links: Links,
     handovers: BTreeMap<NodeId, Box<dyn Handover>>,

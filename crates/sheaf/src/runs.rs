@@ -276,7 +276,7 @@ struct Runs<'a> {
     early_farms: Arc<EarlyFarms>,
 }
 
-/// What somebody has asked for: one run.
+/// A run that somebody has asked for.
 struct Wanted {
     config: Config,
     comment: Option<String>,

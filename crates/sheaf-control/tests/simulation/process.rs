@@ -1,7 +1,7 @@
 //! The process of a run, with its end of run control.
 
 use super::rng::Rng;
-use sheaf_control::link::{Launch, NextRun, NotSwitched};
+use sheaf_control::link::{Launch, NextRun, RefusedSwitch};
 use sheaf_control::{Exclusions, Order, Report, RunResult, RunState, Runner, Steer, Wish};
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ pub(crate) struct Process {
     /// A next run that is being prepared, and when it is ready.
     next: Option<(u64, NextRun)>,
     switched: u64,
-    not_switched: Option<NotSwitched>,
+    not_switched: Option<RefusedSwitch>,
     /// Results of the last runs before.
     ended: Vec<RunResult>,
     pub(crate) result: Option<RunResult>,
@@ -157,7 +157,7 @@ impl Process {
         let is_running = self.state == RunState::Running && self.stops == 0;
         let Some((_, next)) = self.next.take_if(|(at, _)| *at <= now && is_running) else { return };
         if next.asked.is_multiple_of(5) {
-            self.not_switched = Some(NotSwitched { asked: next.asked, why: "the disk is full".into() });
+            self.not_switched = Some(RefusedSwitch { asked: next.asked, why: "the disk is full".into() });
             return;
         }
         let (run, text) = (Some(self.number), "another run follows".to_owned());

@@ -1,10 +1,11 @@
+use super::input::RETRY_SOURCES;
 use super::*;
 use bytes::Bytes;
 use sheaf_protocol::Identity;
 use sheaf_protocol::channel::ChannelTimes;
 use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
-use sheaf_source::SourcePoll;
-use sheaf_wire::{ByteCount, EventId, NumberMark, RunNumber, SessionId};
+use sheaf_source::{Batch, BatchEnd, SourcePoll};
+use sheaf_wire::{ByteCount, EventId, Fragment, NumberMark, RunNumber, SessionId};
 
 /// A source whose memory is all in use elsewhere.
 struct Starved;

@@ -1,9 +1,10 @@
 //! Decisions and events exchanged by a builder unit and its driver.
 
+use super::BuilderUnit;
 use super::assembly::AssemblyKey;
 use crate::output::StoragePlace;
 use sheaf_wire::run_record::RunRecord;
-use sheaf_wire::{DropReason, Event, EventId};
+use sheaf_wire::{DropReason, Event, EventId, Payload};
 use std::sync::Arc;
 
 /// Decision of the driver on a built event.
@@ -61,4 +62,30 @@ pub(super) enum QueuedEvent<P> {
     Part(AssemblyKey),
     /// Boxed because it is rare and much larger than a key.
     Other(Box<BuilderEvent<P>>),
+}
+
+impl<P: Payload> BuilderUnit<P> {
+    /// Returns whether the run has closed and the event manager has this builder's books, or has given it up.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.fenced || (self.closed && self.channel.is_settled())
+    }
+
+    /// Returns whether the event manager has closed the run.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Returns whether the run has closed and another one follows in this node.
+    #[must_use]
+    pub fn hands_over(&self) -> bool {
+        self.hands_over
+    }
+
+    /// Returns whether the event manager has given this session up.
+    #[must_use]
+    pub fn is_fenced(&self) -> bool {
+        self.fenced
+    }
 }
