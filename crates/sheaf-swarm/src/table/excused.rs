@@ -22,6 +22,7 @@ const MONITOR: &str = "sheaf-monitor shows what nodes publish; it has no influen
 const AGENTS: &str = "starts processes of nodes on hosts; no role or driver knows of it";
 const HOOKS: &str = "the process of a run calls commands of the user; no role or driver waits for them";
 const VALUES: &str = "the process of a run reads values from outside; no role or driver knows of them";
+const SUCCESSION: &str = "a simulated run has one set of roles; what a run hands over is tested in sheaf-protocol and with the command";
 const STORE: &str = "sheaf-s3 sends requests for objects; the time at which an object is stored is drawn";
 const DATABASE: &str = "the process of a run writes its record there before it starts and after it has ended; no role or driver knows of it";
 const TIMED: &str =
@@ -51,6 +52,7 @@ pub const EXCUSED: &[Excuse] = excused! {
         "run.access", "run.number", "run.output", "run.overwrite", "run.warm_up_ms", "run.runs", "run.copy_code", "source.map", "trigger.seed",
         "trigger.first_event", "trigger.type", "node.name",
     ];
+    SUCCESSION => ["run.continuous"];
     TAGS => ["tags.prescale"];
     LINKS => ["source.feed.guest_names", "source.feed.listen", "trigger.network.guest_names"];
     STREAMS => ["source.stream.*"];

@@ -7,8 +7,9 @@ use super::code::Code;
 use super::comments;
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Name of the directory beside the runs.
@@ -84,17 +85,17 @@ pub(super) fn add(
 
 /// Writes a file that is there as a whole or not at all. Returns whether there was none.
 fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<bool> {
-    let draft = path.with_extension(format!("{}.draft", std::process::id()));
-    let mut written = fs::File::create(&draft)?;
-    let linked =
-        written.write_all(bytes).and_then(|()| written.sync_all()).and_then(|()| {
-            match fs::hard_link(&draft, path) {
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-                other => other.map(|()| true),
-            }
-        });
-    let _ = fs::remove_file(&draft);
-    linked
+    let place = path.parent().unwrap_or(Path::new("."));
+    let mut draft = tempfile::Builder::new()
+        .suffix(".draft")
+        .permissions(Permissions::from_mode(0o666)) // Less what the umask takes away, as for other files.
+        .tempfile_in(place)?;
+    draft.write_all(bytes)?;
+    draft.as_file().sync_all()?;
+    match draft.persist_noclobber(path) {
+        Err(failed) if failed.error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        other => Ok(other.map(|_| true)?),
+    }
 }
 
 fn file(place: &Path, version: u32) -> PathBuf {

@@ -33,6 +33,7 @@ fn nodes_are_told_that_another_run_follows_and_readout_units_with_which_event() 
     world.manager.set_handover(true);
     world.finish(0, 7, 1, Outcome::Stored, None);
     world.finish(0, 8, 1, Outcome::Rejected, None);
+    world.now = Timestamp(300);
     end(&mut world, Timestamp(250));
     let hand_over = Command::HandOver { first: EventId(9) };
     assert_eq!(commands(&mut world, NodeId::readout(0)), [hand_over]);
