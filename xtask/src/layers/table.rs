@@ -486,6 +486,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "serde",
             "serde_json",
             "signal-hook",
+            "tempfile",
             "thiserror",
             "tokio",
             "ureq",
