@@ -97,8 +97,9 @@ impl Operation {
     /// Needs a token, and has the errors of changes.
     pub(super) fn changes(mut self) -> Self {
         self.description["security"] = json!([{ "token": [] }]);
-        let text = "Where the request comes from, for the record of the run.";
-        let schema = json!({ "type": "string", "maxLength": 64, "pattern": "^[ -~]*$" });
+        let text = "Where the request comes from. The record of the run has the first 64 characters of it, without \
+                    control characters.";
+        let schema = json!({ "type": "string" });
         self.parameter("header", "Sheaf-Via", &schema, (text, json!("hook logbook")))
             .errors(&ERRORS_OF_CHANGES)
     }
