@@ -139,7 +139,9 @@ fn hooks_sequences_and_interrupts_are_named_as_the_origin_of_commands() {
     controller.ctl("start").exits(0);
     controller.running().signal("INT");
     controller.serve.take().expect("it serves").end().exits(0);
-    assert_eq!(commands(&controller.place, 2).last().unwrap(), "stop - (Ctrl-C, -): done");
+    // The hook after the start may call before or after it.
+    let recorded = commands(&controller.place, 2);
+    assert!(recorded.iter().any(|command| command == "stop - (Ctrl-C, -): done"), "{recorded:?}");
 }
 
 #[test]
