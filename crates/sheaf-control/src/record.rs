@@ -7,9 +7,6 @@ use serde::{Deserialize, Serialize};
 /// Most commands of a run that are kept: the first half and the last half. Those between are counted.
 pub const COMMANDS: usize = 200;
 
-/// Most characters of the name of what a command was sent from.
-pub const VIA_CHARACTERS: usize = 64;
-
 /// A command that was followed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunCommand {

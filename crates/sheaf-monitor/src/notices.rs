@@ -76,7 +76,7 @@ impl Notices {
                     });
                 }
             }
-            // Nobody is told of those that it stands for, and one that was told has not ended.
+            // An alarm that is folded under another one sends no notice. If it was announced before, it has not ended.
             for folded in &alarm.folded {
                 folded.for_each(&mut |folded| {
                     let key = (state.run.number, folded.code, folded.culprit.clone());

@@ -1,6 +1,6 @@
 //! A builder unit on a thread: events in, judged and written.
 
-mod handover;
+mod following;
 mod mishaps;
 mod part_judging;
 mod pipeline;
@@ -13,6 +13,7 @@ use crate::farm::{Farm, FarmReport};
 use crate::filter::Filter;
 use crate::forwarding::Forwarding;
 use crate::handover::Handover;
+use crate::link_handover::LinkHandover;
 use crate::number_check::NumberCheck;
 use crate::outbox::{Outbox, OutboxStats};
 use crate::sink::EventSink;
@@ -22,7 +23,7 @@ use crate::step::{StepFilter, Steps};
 use crate::storing::{Settled, Storing};
 use crate::telemetry::{BuilderSeries, Telemetry};
 use crate::traces::BuilderTrace;
-use crate::vigil::{LINGER, Vigil};
+use crate::vigil::Vigil;
 use crate::worker::{NodeDriver, NodeError, Progress};
 use bytes::Bytes;
 use mishaps::Mishaps;
@@ -39,8 +40,6 @@ use sheaf_wire::{EventId, MissingReason, Nanos, NodeId, Role, SourceId, Tags, Ti
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use turn::Turns;
-
-pub use handover::BuilderHandover;
 
 /// Checks, filter and output of built events.
 pub struct Judgement {
@@ -531,11 +530,7 @@ impl NodeDriver for BuilderNode {
 
     fn finish(&mut self) -> Result<(), NodeError> {
         let node = self.node();
-        if self.role.hands_over() {
-            self.outbox.flush();
-        } else {
-            self.outbox.endpoint().close(LINGER);
-        }
+        self.outbox.end_run(self.role.hands_over());
         self.record_rest();
         let (closed, output, books) = match &mut self.pipeline.outlet {
             Outlet::Here(storing) => (storing.finish(), storing.counters(), NodeBooks::default()),
@@ -580,7 +575,7 @@ impl NodeDriver for BuilderNode {
 
     fn hand_over(self: Box<Self>) -> Option<Box<dyn Handover>> {
         let Self { role, outbox, .. } = *self;
-        role.hands_over().then(|| -> Box<dyn Handover> { Box::new(BuilderHandover { outbox }) })
+        role.hands_over().then(|| -> Box<dyn Handover> { Box::new(LinkHandover { outbox }) })
     }
 }
 

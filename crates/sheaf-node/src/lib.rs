@@ -62,6 +62,7 @@ mod forwarding;
 pub mod handover;
 pub mod hit_decoder;
 pub mod judging;
+pub mod link_handover;
 pub mod manager;
 pub mod number_check;
 pub mod outbox;

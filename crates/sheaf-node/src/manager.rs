@@ -28,9 +28,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use succession::Left;
 
-/// Time for which a closing event manager waits for the last acknowledgements to leave.
-const LINGER: Nanos = Nanos::from_secs(2);
-
 /// Maximum number of due triggers that are handed over in one round, so that a trigger rate beyond the processor's
 /// capacity does not delay messages. The next round continues with the others: these triggers are late, not lost.
 const TRIGGERS_PER_ROUND: usize = 65_536;
@@ -561,11 +558,7 @@ impl NodeDriver for ManagerNode {
     }
 
     fn finish(&mut self) -> Result<(), NodeError> {
-        if self.role.hands_over() {
-            self.outbox.flush();
-        } else {
-            self.outbox.endpoint().close(LINGER);
-        }
+        self.outbox.end_run(self.role.hands_over());
         self.report.switched = self.next_at.is_some() && self.stopped_at.is_none();
         self.report.close(&self.role, self.outbox.stats());
         if let Some(supervised) = &self.supervised {

@@ -9,11 +9,15 @@ use sheaf_shaping::{Lanes, ShaperConfig};
 use sheaf_telemetry::log_as;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, Refusal, SendError, TimeSlots};
 use sheaf_wire::message::{Body, DecodeError, Header, Message, PayloadSource};
-use sheaf_wire::{ByteCount, NodeId, Payload, Role, SessionId, Span, Timestamp};
+use sheaf_wire::{ByteCount, Nanos, NodeId, Payload, Role, SessionId, Span, Timestamp};
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::{Discriminant, discriminant};
+
+/// Time for which a node that has closed waits for the last acknowledgements: an event manager for its own to leave, any other node after the
+/// event manager has ended.
+pub(crate) const LINGER: Nanos = Nanos::from_secs(2);
 
 /// Maximum number of frames kept for one peer whose link is full or not up yet. Credit bounds the messages of a role,
 /// so this limit is reached only for a peer that stays away. Then the oldest frame is dropped and counted; requests and
@@ -167,6 +171,15 @@ impl Outbox {
     /// Begins a run: counts are those of this run from now on.
     pub(crate) fn begin_run(&mut self) {
         self.before = self.all_stats();
+    }
+
+    /// Ends the run at these links. They go on with the next run, or close.
+    pub(crate) fn end_run(&mut self, hands_over: bool) {
+        if hands_over {
+            self.flush();
+        } else {
+            self.endpoint.close(LINGER);
+        }
     }
 
     /// Shapes frames for the `builders` builder units from now on; this is readout unit `me`.

@@ -1,13 +1,14 @@
 //! An output node on a thread: accepted events in, files out.
 
 use crate::handover::Handover;
+use crate::link_handover::LinkHandover;
 use crate::outbox::{Outbox, OutboxStats};
 use crate::sink::EventSink;
 use crate::stall::StallFree;
 use crate::storing::{Settled, Storing};
 use crate::telemetry::{BufferLimits, OutputFigures, OutputSeries, Telemetry};
 use crate::traces::{OutputTrace, Tracing};
-use crate::vigil::{LINGER, Vigil};
+use crate::vigil::Vigil;
 use crate::worker::{NodeDriver, NodeError, Progress};
 use bytes::Bytes;
 use sheaf_protocol::liveness::Patience;
@@ -15,7 +16,6 @@ use sheaf_protocol::output::{OutputEvent, OutputUnit, Ticket};
 use sheaf_telemetry::{Hub, SeriesList};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{EventId, Nanos, NodeId, Timestamp};
-use std::task::Waker;
 
 /// An output node with its files and its endpoint.
 pub struct OutputNode {
@@ -30,21 +30,6 @@ pub struct OutputNode {
     report: Option<Box<dyn FnOnce(OutputReport) + Send>>,
     telemetry: Option<Telemetry<OutputSeries>>,
     trace: Option<OutputTrace>,
-}
-
-/// Parts of an output node that the next run in its node goes on with.
-pub struct OutputHandover {
-    outbox: Outbox,
-}
-
-impl Handover for OutputHandover {
-    fn abandon(mut self: Box<Self>) {
-        self.outbox.endpoint().close(LINGER);
-    }
-
-    fn waker(&mut self) -> Waker {
-        self.outbox.endpoint().waker()
-    }
 }
 
 /// Counters of an output node's files and links, in addition to the accounts that it reports to the event manager.
@@ -76,12 +61,12 @@ impl OutputNode {
     #[must_use]
     pub fn following(
         role: OutputUnit<Bytes>,
-        handover: OutputHandover,
+        handover: LinkHandover,
         sink: Box<dyn EventSink>,
         patience: Patience,
         now: Timestamp,
     ) -> Self {
-        let OutputHandover { mut outbox } = handover;
+        let LinkHandover { mut outbox } = handover;
         outbox.begin_run();
         Self::with(role, outbox, sink, patience, now)
     }
@@ -251,11 +236,7 @@ impl NodeDriver for OutputNode {
 
     fn finish(&mut self) -> Result<(), NodeError> {
         let node = self.node();
-        if self.role.hands_over() {
-            self.outbox.flush();
-        } else {
-            self.outbox.endpoint().close(LINGER);
-        }
+        self.outbox.end_run(self.role.hands_over());
         // An output that fails has kept these.
         while let Some(event) = self.role.poll_event() {
             if let OutputEvent::Record(record) = event {
@@ -276,6 +257,6 @@ impl NodeDriver for OutputNode {
 
     fn hand_over(self: Box<Self>) -> Option<Box<dyn Handover>> {
         let Self { role, outbox, .. } = *self;
-        role.hands_over().then(|| -> Box<dyn Handover> { Box::new(OutputHandover { outbox }) })
+        role.hands_over().then(|| -> Box<dyn Handover> { Box::new(LinkHandover { outbox }) })
     }
 }

@@ -10,7 +10,7 @@ use crate::preprocessing::{Preprocessing, PreprocessingCounts, PreprocessingErro
 use crate::stall::StallFree;
 use crate::telemetry::{BufferLimits, ReadoutSeries, SourceFigures, Telemetry};
 use crate::traces::{ReadoutTrace, Tracing};
-use crate::vigil::{LINGER, Vigil};
+use crate::vigil::Vigil;
 use crate::worker::{NodeDriver, NodeError, Progress};
 use input::Input;
 use sheaf_protocol::liveness::Patience;
@@ -57,7 +57,7 @@ pub struct ReadoutHandover {
 impl Handover for ReadoutHandover {
     fn abandon(mut self: Box<Self>) {
         self.inputs.iter_mut().for_each(|input| input.source.stop());
-        self.outbox.endpoint().close(LINGER);
+        self.outbox.end_run(false);
     }
 
     fn waker(&mut self) -> Waker {
@@ -476,11 +476,7 @@ impl NodeDriver for ReadoutNode {
         if let Some(preprocessing) = &mut self.preprocessing {
             preprocessing.close();
         }
-        if self.role.hands_over() {
-            self.outbox.flush();
-        } else {
-            self.outbox.endpoint().close(LINGER);
-        }
+        self.outbox.end_run(self.role.hands_over());
         let sources: Vec<_> = self.inputs.iter().map(|input| (input.source.id(), input.stats())).collect();
         for (source, stats) in &sources {
             if let Some(error) = &stats.last_error {

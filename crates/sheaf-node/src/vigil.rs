@@ -1,11 +1,9 @@
 //! When a node gives up on the event manager.
 
+use crate::outbox::LINGER;
 use crate::worker::NodeError;
 use sheaf_protocol::liveness::{Liveness, Patience};
-use sheaf_wire::{Nanos, NodeId, Timestamp};
-
-/// Time for which a node that has closed waits for the last acknowledgements after the event manager has ended.
-pub(crate) const LINGER: Nanos = Nanos::from_secs(2);
+use sheaf_wire::{NodeId, Timestamp};
 
 /// Watches the event manager: a node waits for a missing one as long as configured.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +54,7 @@ impl Vigil {
 mod tests {
     use super::*;
     use sheaf_protocol::liveness::LinkStatus;
+    use sheaf_wire::Nanos;
 
     const PATIENCE: Patience = Patience { absence: Nanos::from_secs(16), silence: Nanos::from_secs(136) };
 

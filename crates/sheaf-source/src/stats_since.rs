@@ -18,14 +18,12 @@ impl SourceStats {
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut since = difference!(
-            self, earlier; fragments, out_of_memory, silent, duplicated, late, oversize, divided, corrupt_headers,
+            self, earlier; fragments, bytes, out_of_memory, silent, duplicated, late, oversize, divided, corrupt_headers,
             corrupt_payloads, read_errors, undecoded
         );
-        since.bytes = self.bytes - earlier.bytes;
         if self.last_error == earlier.last_error {
             since.last_error = None;
         }
-        since.refused = self.refused.clone();
         for (reason, count) in &mut since.refused {
             let before = earlier.refused.iter().find(|(other, _)| other == reason);
             *count -= before.map_or(0, |(_, before)| *before);

@@ -12,11 +12,12 @@ use crate::summary::Extras;
 use crate::supervisor::SupervisorDoor;
 use anyhow::{Context, bail};
 use sheaf_config::NodeConfig;
-use sheaf_node::builder::{BuilderHandover, BuilderNode, BuilderReport};
+use sheaf_node::builder::{BuilderNode, BuilderReport};
 use sheaf_node::farm::Farm;
 use sheaf_node::handover::Handover;
+use sheaf_node::link_handover::LinkHandover;
 use sheaf_node::manager::{ManagerHandover, ManagerNode};
-use sheaf_node::output::{OutputHandover, OutputNode, OutputReport};
+use sheaf_node::output::{OutputNode, OutputReport};
 use sheaf_node::readout::{ReadoutHandover, ReadoutNode, ReadoutReport};
 use sheaf_node::reborn::Reborn;
 use sheaf_node::report::{Gauges, RunReport};
@@ -199,7 +200,7 @@ impl DriverMaker {
             }
         };
         let patience = self.manager_patience;
-        let driver = match beginning.split::<BuilderHandover>()? {
+        let driver = match beginning.split::<LinkHandover>()? {
             Begin::Following(handover) => BuilderNode::following(role, *handover, judgement, patience, now),
             Begin::Anew(link) => BuilderNode::new(role, link.endpoint, judgement, patience, now),
         };
@@ -231,7 +232,7 @@ impl DriverMaker {
         let role = OutputUnit::new(me, plan.output_node(), now);
         let sink = plan.sink(&me, self.directory.as_deref())?;
         let patience = self.manager_patience;
-        let driver = match beginning.split::<OutputHandover>()? {
+        let driver = match beginning.split::<LinkHandover>()? {
             Begin::Following(handover) => OutputNode::following(role, *handover, sink, patience, now),
             Begin::Anew(link) => OutputNode::new(role, link.endpoint, sink, patience, now),
         };

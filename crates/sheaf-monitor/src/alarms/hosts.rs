@@ -82,20 +82,22 @@ impl HostCount {
 
 /// Returns the host of each node that an agent starts: the name of the host, or the address of the agent if several run there.
 fn hosts_of<'a>(nodes: &'a [NodeState]) -> BTreeMap<&'a str, &'a str> {
-    let name = |agent: &str| agent.rsplit_once(':').map_or(agent.len(), |(host, _)| host.len());
+    let name = |agent: &'a str| agent.rsplit_once(':').map_or(agent, |(host, _)| host);
     let agents: BTreeSet<&str> = nodes.iter().filter_map(|node| node.agent.as_deref()).collect();
-    let is_alone =
-        |agent: &str| agents.iter().filter(|other| other[..name(other)] == agent[..name(agent)]).count() == 1;
+    let mut agents_of = BTreeMap::<&str, u32>::new();
+    for agent in agents {
+        *agents_of.entry(name(agent)).or_default() += 1;
+    }
     let host = |node: &'a NodeState| {
         let agent = node.agent.as_deref()?;
-        Some((&*node.name, if is_alone(agent) { &agent[..name(agent)] } else { agent }))
+        let host = name(agent);
+        Some((&*node.name, if agents_of[host] == 1 { host } else { agent }))
     };
     nodes.iter().filter_map(host).collect()
 }
 
 /// Returns the numbers of nodes on each host, while the run is in progress.
-fn count(state: &State) -> BTreeMap<String, HostCount> {
-    let hosts = hosts_of(&state.nodes);
+fn count(state: &State, hosts: &BTreeMap<&str, &str>) -> BTreeMap<String, HostCount> {
     let mut counts = BTreeMap::<String, HostCount>::new();
     if !super::is_in_progress(state) {
         return counts;
@@ -119,17 +121,18 @@ pub(crate) struct HostFigures {
 
 impl HostFigures {
     pub(crate) fn of(state: &State) -> Self {
+        let hosts = hosts_of(&state.nodes);
         let owned = |(node, host): (&str, &str)| (node.to_owned(), host.to_owned());
-        Self { counts: count(state), hosts: hosts_of(&state.nodes).into_iter().map(owned).collect() }
+        Self { counts: count(state, &hosts), hosts: hosts.into_iter().map(owned).collect() }
     }
 }
 
 impl Hosts {
     /// Folds the alarms of nodes under those of their hosts, and these under that of hosts that were lost together.
     pub(super) fn fold(&mut self, state: &State, raised: Vec<Alarm>) -> Vec<Alarm> {
-        let counts = count(state);
-        self.follow(state.time_ms, &counts);
         let hosts = hosts_of(&state.nodes);
+        let counts = count(state, &hosts);
+        self.follow(state.time_ms, &counts);
         let mut folded = BTreeMap::<&str, Vec<Alarm>>::new();
         let mut alarms = Vec::new();
         for alarm in raised {

@@ -7,7 +7,6 @@ use crate::outbox::Outbox;
 use crate::report::{Gauges, RunReport};
 use crate::supervised::Supervised;
 use crate::trigger::{TriggerClock, TriggerRate};
-use crate::vigil::LINGER;
 use bytes::Bytes;
 use sheaf_protocol::manager::EventManager;
 use sheaf_wire::{EventId, NodeId, Timestamp, TriggerType};
@@ -38,7 +37,7 @@ impl ManagerHandover {
 
 impl Handover for ManagerHandover {
     fn abandon(mut self: Box<Self>) {
-        self.outbox.endpoint().close(LINGER);
+        self.outbox.end_run(false);
     }
 
     fn waker(&mut self) -> Waker {

@@ -13,7 +13,7 @@ use crate::processes::Places;
 use crate::remote::Hosts;
 use crate::run::{Following, Onset, Outcome, in_process};
 use crate::run_directory::{OtherParts, RunDirectory, Scratch};
-use crate::summary::{EarlyEnd, headline};
+use crate::summary::{EarlyEnd, Summary, headline};
 use crate::{histograms, processes, records, slow_control, space, tracing};
 use anyhow::{Context as _, bail};
 use sheaf_control::RunResult;
@@ -42,16 +42,19 @@ pub(super) struct End {
     text: String,
 }
 
+/// Returns what a run has kept, in words.
+fn kept(summary: &Summary) -> String {
+    headline(summary.to_string().lines()).unwrap_or("it took no triggers").to_owned()
+}
+
 impl Conducted {
     pub(super) fn end(&self) -> End {
         let summary = &self.outcome.summary;
-        let text = summary.to_string();
-        let kept = headline(text.lines()).unwrap_or("it took no triggers");
         End {
             run: self.plan.config.run.number.0,
             begun: summary.started_at_ns.is_some(),
             triggers: summary.triggers(),
-            text: with_reason(self.end.detail.as_deref(), kept),
+            text: with_reason(self.end.detail.as_deref(), &kept(summary)),
         }
     }
 }
@@ -169,9 +172,7 @@ impl Runs<'_> {
         outcome.summary.cpu_seconds -= if has_processes { 0.0 } else { cpu_before };
         if let Some(directory) = &directory {
             let (at, has_begun) = (clock.now(), outcome.summary.has_begun());
-            let summary = outcome.summary.to_string();
-            let kept = headline(summary.lines()).unwrap_or("it took no triggers");
-            let text = format!("run {run} ended: {kept}");
+            let text = format!("run {run} ended: {}", kept(&outcome.summary));
             directory.note_commands(&commands, &CommandsEnd { at, has_begun, text: &text });
         }
         let end = self.announce_end(&plan, &mut outcome, &hooks);

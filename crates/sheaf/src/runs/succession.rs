@@ -19,8 +19,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::scope;
 use std::time::Duration;
 
-/// Pause between two looks at whether the next run is due.
-const PAUSE: Duration = Duration::from_millis(2);
+/// Pause between two looks at whether the next run is due: triggers wait meanwhile.
+const LOOK_IF_DUE: Duration = Duration::from_millis(2);
+
+/// Pause between two looks at whether an operator wants the next run, where none follows otherwise.
+const LOOK_IF_WANTED: Duration = Duration::from_millis(20);
 
 /// Maximum number of runs that wait to be closed, the one that is being closed included. With more, the next run is not prepared.
 const CLOSING: usize = 8;
@@ -154,10 +157,15 @@ impl Runs<'_> {
         let (plan, clock, is_over) = (ready.plan.clone(), ready.clock, AtomicBool::new(false));
         scope(|threads| {
             let prepare = || self.prepare_next(config, (&plan, clock), (&is_over, closing));
-            let preparing = self.controls.map(|_| threads.spawn(prepare));
+            // Nobody can ask for a run without a gap otherwise.
+            let may_be_followed = config.run.continuous || self.switching.is_some();
+            let preparing = may_be_followed.then(|| threads.spawn(prepare));
             let conducted = self.conduct(ready, before);
             is_over.store(true, Ordering::Relaxed);
-            let prepared = preparing.and_then(|thread| thread.join().expect("it does not panic"));
+            let prepared = preparing.and_then(|thread| {
+                thread.thread().unpark();
+                thread.join().expect("it does not panic")
+            });
             (conducted, prepared)
         })
     }
@@ -185,6 +193,7 @@ impl Runs<'_> {
                 }
             }
         };
+        let pause = if config.run.continuous { LOOK_IF_DUE } else { LOOK_IF_WANTED };
         while !is_over.load(Ordering::Relaxed) {
             if succession.is_due.load(Ordering::Relaxed) {
                 return Some(prepare(&self.wanted(config)));
@@ -206,7 +215,7 @@ impl Runs<'_> {
                     Err(error) => switching.note_refused(asked, crate::describe(&error)),
                 }
             }
-            std::thread::sleep(PAUSE);
+            std::thread::park_timeout(pause);
         }
         None
     }

@@ -21,7 +21,7 @@ pub(super) const CASES: &[Case] = &[
 /// Time after which a run that writes nothing is considered to hang. Much longer than any fault.
 const WATCHDOG: Duration = Duration::from_mins(10);
 
-/// Returns a system whose runs end when they are told to.
+/// Returns a configuration whose runs go on until they are stopped.
 fn endless() -> System {
     let mut system = System::new(0);
     system.rate_hz = 2_000;
