@@ -42,10 +42,12 @@ let chartsChanged = false;
 let waiting = [];
 /** Panel to scroll to once it is there, from a link. */
 let wanted = "";
+/** Panel that stays where it is while what is above it grows, until somebody moves the page. */
+let held = "";
+/** Whether the panel of the first link has been shown. */
+let opened = false;
 /** Node whose row to bring into sight. */
 let selected = "";
-/** Whether all panels have their heights. */
-let settled = false;
 
 const store = new Store({ url: `${base}stream`, onChange: changeState });
 const figures = new FiguresFeed({ base, onChange: changePage });
@@ -145,10 +147,10 @@ function draw() {
       selected = "";
     }
     if (wanted !== "" && store.state !== null) {
-      show(wanted, settled ? "smooth" : "instant");
-      // Charts that come later would move the panel away again.
-      settled ||= numbers.rings.size > 0 || numbers.problem !== null;
-      if (settled) wanted = "";
+      show(wanted, opened ? "smooth" : "instant");
+      opened = true;
+      held = wanted;
+      wanted = "";
     }
   }
   if (chartsChanged) {
@@ -198,13 +200,18 @@ function renew() {
 
 /** Scrolls to a panel, and moves the focus there. @param {string} panel @param {ScrollBehavior} [behavior] */
 function show(panel, behavior = "smooth") {
+  const element = scroll(panel, calm.matches ? "instant" : behavior);
+  const focused = document.activeElement;
+  if (element !== null && (focused === null || !element.contains(focused))) element.focus({ preventScroll: true });
+}
+
+/** Scrolls to a panel, and returns it. @param {string} panel @param {ScrollBehavior} behavior */
+function scroll(panel, behavior) {
   const element = document.getElementById(`panel-${panel}`);
-  if (element === null) return;
   const top = root.querySelector("header")?.offsetHeight ?? 0;
   document.documentElement.style.setProperty("--header", `${top}px`);
-  element.scrollIntoView({ behavior: calm.matches ? "instant" : behavior, block: "start" });
-  const focused = document.activeElement;
-  if (focused === null || !element.contains(focused)) element.focus({ preventScroll: true });
+  element?.scrollIntoView({ behavior, block: "start" });
+  return element;
 }
 
 /** Scrolls the table of nodes, and not the page, to the selected row. */
@@ -240,6 +247,13 @@ setInterval(() => {
 }, LOOK_MS);
 document.addEventListener("visibilitychange", changePage);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaintCharts);
+// Charts and answers that arrive after the panel of a link would move it away.
+new ResizeObserver(() => {
+  if (held !== "") scroll(held, "instant");
+}).observe(document.body);
+for (const event of ["wheel", "touchstart", "pointerdown", "keydown"]) {
+  addEventListener(event, () => (held = ""), { capture: true, passive: true });
+}
 listen({ navigation, show: (panel) => show(panel), toggleHelp: () => showHelp(!help), control: (key) => pressed({ store, operator }, key) });
 
 root.replaceChildren();

@@ -43,6 +43,33 @@ scenario("a link restores panel, range, node and filters", async (mock, show) =>
   assert.equal(link, "#panel=flow&range=2h&node=bu1&nodes=b&sort=-fill&q=disk&level=warning");
 });
 
+scenario("the panel of a link stays in place while what is above it grows, until somebody scrolls", async (mock, show) => {
+  const page = await show({ hash: "#panel=nodes" });
+  const inPlace = () => {
+    const { top } = document.getElementById("panel-nodes").getBoundingClientRect();
+    return top > 0 && top < innerHeight / 2;
+  };
+  // Adds something high to a panel above, and answers two pictures later.
+  const grow = () => page.evaluate(() => new Promise((resolve) => {
+    const element = document.createElement("p");
+    element.style.height = "3000px";
+    document.getElementById("panel-rate").append(element);
+    requestAnimationFrame(() => requestAnimationFrame(resolve));
+  }));
+  // Browsers keep what is in sight in place, too, but not in all cases.
+  await page.evaluate(() => (document.documentElement.style.overflowAnchor = "none"));
+  await page.waitForSelector("#panel-rate canvas");
+  await until(page, inPlace);
+  await grow();
+  await until(page, inPlace);
+  const before = await page.evaluate(() => scrollY);
+  await page.mouse.move(700, 450);
+  await page.mouse.wheel(0, -100);
+  await until(page, (y) => scrollY < y, before);
+  await grow();
+  assert.ok(await page.evaluate(() => document.getElementById("panel-nodes").getBoundingClientRect().top) > 3000);
+});
+
 scenario("what a link has wrong is ignored", async (mock, show) => {
   const page = await show({ hash: "#panel=nonsense&range=1y&level=loud&node=%3Cb%3E&sort=x" });
   assert.equal(await text(page, ".range[aria-current]"), "5 min");
