@@ -182,8 +182,12 @@ impl Runner {
 /// Prints the totals. The error lists the failed tests, with what they have printed.
 fn report(outcomes: &[Outcome], began: Instant) -> Result<()> {
     let passed: u64 = outcomes.iter().map(|outcome| outcome.passed).sum();
+    let and_failed = match outcomes.iter().map(|outcome| outcome.failed.len()).sum() {
+        0 => String::new(),
+        failed @ 1.. => format!(", {failed} failed"),
+    };
     let seconds = began.elapsed().as_secs_f64();
-    println!("\n{passed} tests in {} programs passed after {seconds:.0} s", outcomes.len());
+    println!("\n{passed} tests in {} programs passed{and_failed} after {seconds:.0} s", outcomes.len());
     let failed: Vec<String> =
         outcomes.iter().filter(|outcome| !outcome.is_good()).map(Outcome::details).collect();
     if !failed.is_empty() {

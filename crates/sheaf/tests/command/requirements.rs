@@ -22,8 +22,8 @@ count = 3
 event_timeout_ms = 300
 request_retry_ms = 100
 [manager]
-peer_timeout_ms = 500
-silence_timeout_ms = 1000
+peer_timeout_ms = 2000
+silence_timeout_ms = 3000
 [protocol]
 heartbeat_ms = 50
 ";
@@ -73,8 +73,10 @@ fn a_run_waits_for_a_required_node_and_goes_on() {
     running.signal("INT");
     let summary = running.end().exits(0).json();
     let dead_time = &field(&summary, "dead_time")["too_few_nodes"];
-    assert!(dead_time["culprits"]["bu1"].as_f64().expect("a time") > 0.0, "{dead_time:#}");
-    assert_eq!(dead_time["culprits"]["bu1"], dead_time["seconds"]);
+    let seconds = |value: &serde_json::Value| value.as_f64().expect("a time");
+    assert!(seconds(&dead_time["culprits"]["bu1"]) > 0.0, "{dead_time:#}");
+    // Not all of it: on a busy machine, another builder unit may have been silent for too long as well.
+    assert!(seconds(&dead_time["culprits"]["bu1"]) <= seconds(&dead_time["seconds"]), "{dead_time:#}");
     assert_books_match_files(&scratch, &summary);
 }
 
