@@ -5,6 +5,7 @@ import { sampleAudit, sampleControl, sampleRecords } from "./sample.js";
 // Tokens and the people that they belong to.
 export const TOKENS = {
   "alice-token": { name: "alice", role: "operator" },
+  "emil-token": { name: "emil", role: "expert" },
   "vera-token": { name: "vera", role: "viewer" },
   "root-token": { name: "root", role: "admin" },
 };

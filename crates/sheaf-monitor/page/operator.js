@@ -1,6 +1,6 @@
 /** The person at the page: token, lock, and requests that change something. */
 
-/** @import { Control, Me, State } from "./types.js" */
+/** @import { Control, Me, RoleOfPerson, State } from "./types.js" */
 import { clock } from "./format.js";
 
 const KEY = "sheaf-token";
@@ -13,6 +13,9 @@ const LONGEST_PAUSE_MS = 5000;
 /** The lock is renewed with less time left than this, if the page was used within it. */
 const RENEW_MS = 4 * 60_000;
 const BETWEEN_MS = 10_000;
+
+/** Roles of people, each with the rights of those before it. @type {RoleOfPerson[]} */
+const ROLES = ["viewer", "operator", "expert", "admin"];
 
 /** @typedef {{status: number, body: any}} Answer */
 /** What came of a request. @typedef {{text: string, remedy: string}} Said */
@@ -129,14 +132,20 @@ export class Operator {
 
   /** Returns why this person can change nothing, null if they can. @returns {string | null} */
   get hindrance() {
-    if (this.me === null) return this.token === "" ? "commands need a token" : "the server has not confirmed the token yet";
-    return this.me.role === "viewer" ? `${this.me.name} is a viewer: ask for a token of an operator` : null;
+    return this.lacks("operator");
   }
 
-  /** Returns why this person can give no command, null if they can. @param {State} state @returns {string | null} */
-  obstacle({ time_ms, control }) {
+  /** Returns why this person does not have a role, null if they have it. @param {RoleOfPerson} role @returns {string | null} */
+  lacks(role) {
+    if (this.me === null) return this.token === "" ? "commands need a token" : "the server has not confirmed the token yet";
+    if (ROLES.indexOf(this.me.role) >= ROLES.indexOf(role)) return null;
+    return `${this.me.name} is ${withArticle(this.me.role)}: ask for a token of ${withArticle(role)}`;
+  }
+
+  /** Returns why this person can give no command, null if they can. @param {State} state @param {RoleOfPerson} [role] that the command needs @returns {string | null} */
+  obstacle({ time_ms, control }, role = "operator") {
     const lock = control?.lock;
-    return this.hindrance ?? (lock && lock.by !== this.me?.name ? `${lock.by} has the lock until ${clock(lock.until_ms, time_ms)}` : null);
+    return this.lacks(role) ?? (lock && lock.by !== this.me?.name ? `${lock.by} has the lock until ${clock(lock.until_ms, time_ms)}` : null);
   }
 
   /** Opens the question of a command. Without one, closes it, and gives up a request without an answer. @param {string} command */
@@ -258,4 +267,9 @@ function stored(token, keep = false) {
     // The browser forbids it: the token lasts until the page is loaded again.
     return token;
   }
+}
+
+/** @param {RoleOfPerson} role */
+function withArticle(role) {
+  return role === "viewer" ? "a viewer" : `an ${role}`;
 }

@@ -110,7 +110,7 @@ function like(page, state, { run }) {
   if (!control || start === undefined) return false;
   const { operator } = page;
   const busy = control.state === "idle" ? null : "there is a run, with its own configuration";
-  const why = (start.allowed ? busy : start.why ?? "not possible in this state") ?? operator.obstacle(state);
+  const why = (start.allowed ? busy : start.why ?? "not possible in this state") ?? operator.obstacle(state, "expert");
   const press = () => (why === null ? void operator.command("start", control.revision, { like: String(run) }) : operator.explain(why));
   return html`<details class="like"><summary>Start a run like this</summary>
     <p>It has the configuration of run ${run} as it was in force then, also its end. <button type="button" data-like=${run} onClick=${press} aria-disabled=${why !== null} title=${why ?? ""}>Start like run ${run}</button> ${why !== null && html`<small>${why}</small>`}</p></details>`;

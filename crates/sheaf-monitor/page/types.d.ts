@@ -295,10 +295,13 @@ export interface Sequence {
   mean_ms: number | null;
 }
 
+/** Role of a person, with the rights of those before it. */
+export type RoleOfPerson = "viewer" | "operator" | "expert" | "admin";
+
 /** The person that a token belongs to. */
 export interface Me {
   name: string;
-  role: "viewer" | "operator" | "expert" | "admin";
+  role: RoleOfPerson;
 }
 
 /** A given command or other request, for the audit trail. */

@@ -81,7 +81,7 @@ scenario("a run that is not there, and a list that cannot be loaded, are said", 
 
 scenario("a run is started like an earlier one, and asked about before", async (mock, show) => {
   const operator = mock.control();
-  const page = await show({ hash: "#token=alice-token&run=122" });
+  const page = await show({ hash: "#token=emil-token&run=122" });
   await page.waitForSelector("#record .like summary");
   await until(page, () => document.querySelector("[data-like]").getAttribute("aria-disabled") === "true");
   operator.become("idle", (control) => {
@@ -94,6 +94,17 @@ scenario("a run is started like an earlier one, and asked about before", async (
   await page.click('[data-like="122"]');
   await until(page, () => globalThis.sheaf.store.state.control.operation !== null);
   assert.deepEqual(operator.received.map(({ path, body }) => [path, body.command, body.like]), [["operations", "start", "122"]]);
+});
+
+scenario("an operator is told before that a run like an earlier one needs an expert", async (mock, show) => {
+  const operator = mock.control();
+  operator.become("idle", (control) => {
+    Object.assign(control.commands.find(({ command }) => command === "start"), { allowed: true, why: null });
+  });
+  const page = await show({ hash: "#token=alice-token&run=122" });
+  await page.click("#record .like summary");
+  await until(page, () => document.querySelector(".like small")?.textContent === "alice is an operator: ask for a token of an expert");
+  assert.equal(await page.locator("[data-like]").getAttribute("aria-disabled"), "true");
 });
 
 scenario("comments and judgements are added to a run", async (mock, show) => {
