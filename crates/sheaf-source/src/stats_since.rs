@@ -4,9 +4,11 @@ use crate::SourceStats;
 use crate::described::StreamBooks;
 use crate::poll_books::PollBooks;
 
-/// Makes a struct whose listed fields are differences; the others are those of the later one.
+/// Makes a struct whose first fields are differences; those after the second semicolon are the ones of the later struct. A field that is
+/// in neither list is an error of the compiler.
 macro_rules! difference {
-    ($later:expr, $earlier:expr; $($field:ident),* $(,)?) => {{
+    ($later:expr, $earlier:expr; $($field:ident),*; $($kept:ident),*) => {{
+        let Self { $($field: _,)* $($kept: _,)* } = $later;
         let mut difference = $later.clone();
         $(difference.$field -= $earlier.$field;)*
         difference
@@ -19,7 +21,8 @@ impl SourceStats {
     pub fn since(&self, earlier: &Self) -> Self {
         let mut since = difference!(
             self, earlier; fragments, bytes, out_of_memory, silent, duplicated, late, oversize, divided, corrupt_headers,
-            corrupt_payloads, read_errors, undecoded
+            corrupt_payloads, read_errors, undecoded;
+            max_lag, last_error, timed, windows, stream, refused, polled
         );
         if self.last_error == earlier.last_error {
             since.last_error = None;
@@ -42,7 +45,7 @@ impl PollBooks {
     fn since(&self, earlier: &Self) -> Self {
         difference!(
             self, earlier; polls, polls_failed, batches_invalid, fragments_unknown_source, fragments_too_large,
-            fragments_without_data, fragments_after_stop
+            fragments_without_data, fragments_after_stop;
         )
     }
 }
@@ -54,7 +57,7 @@ impl StreamBooks {
             packets_late, packets_repeated, packet_number_jumps, fragments_unknown_source, fragments_too_large,
             fragments_incomplete, parts_repeated, fragments_out_of_range, fragments_no_memory, fragments_after_stop,
             packets_dropped_by_kernel, connections, connections_closed, connections_lost, connections_refused,
-            connection_attempts_failed, resynchronisations, bytes_skipped, packets_cut
+            connection_attempts_failed, resynchronisations, bytes_skipped, packets_cut; packets_damaged
         );
         for (count, before) in since.packets_damaged.iter_mut().zip(earlier.packets_damaged) {
             *count -= before;
@@ -93,23 +96,5 @@ mod tests {
             "the error is a new one"
         );
         assert_eq!(stats(2).since(&SourceStats::default()), stats(2));
-    }
-
-    /// A field that is added to the books must be added to the differences.
-    #[test]
-    fn every_field_of_the_books_is_a_difference() {
-        let polled = PollBooks {
-            polls: 1,
-            polls_failed: 1,
-            batches_invalid: 1,
-            fragments_unknown_source: 1,
-            fragments_too_large: 1,
-            fragments_without_data: 1,
-            fragments_after_stop: 1,
-        };
-        assert_eq!(polled.since(&polled), PollBooks::default());
-        let mut stream = StreamBooks { packets: 1, ..StreamBooks::default() };
-        stream = StreamBooks { packets_lost: 1, connections: 1, packets_cut: 1, ..stream };
-        assert!(stream.since(&stream).fields().all(|(_, count)| count == 0));
     }
 }
