@@ -18,6 +18,7 @@ export class MockControl {
     mock.state.control = sampleControl();
     Object.assign(mock.state.run, { number: 124, directory: "/data/run000124" });
     this.records = sampleRecords();
+    this.configurations = [];
     this.audit = sampleAudit();
     // Each request that changes something: {method, path, body, match, token}.
     this.received = [];
@@ -79,6 +80,7 @@ export class MockControl {
     const run = /^runs\/(\d+)$/.exec(path)?.[1];
     if (path === "me") return me === undefined ? refuse(401, "unauthorized", "this token is not valid", "ask for a new one: sheaf token") : give(200, me);
     if (path === "runs") return give(200, { runs: this.records.slice(-Number(query.get("last"))) });
+    if (path === "configurations") return give(200, { configurations: this.configurations, unreadable: 0 });
     if (path === "audit") return give(200, { entries: this.audit });
     const record = this.records.find((known) => known.run === Number(run));
     if (record === undefined) return refuse(404, "no_run", `there is no run ${run}`, "look at the list of runs");
@@ -149,6 +151,14 @@ export class MockControl {
       const record = this.records.find((known) => known.run === Number(run));
       record.comments.push({ time_ns: Date.now() * 1e6, author: me.name, ...body });
       return give(200, {});
+    }
+    if (path === "configurations") {
+      if (me.role === "operator") return refuse(403, "role", `${me.name} is an operator`, "ask for a token of an expert");
+      const { name, run } = body;
+      const version = this.configurations.filter((known) => known.name === name).length + 1;
+      const configuration = { name, version, run, by: me.name, time_ns: Date.now() * 1e6 };
+      this.configurations.push(configuration);
+      return give(200, { configuration, known: false });
     }
     if (path !== "operations") return refuse(404, "nothing", "nothing is here", "");
     // A request that was given before is the same operation, also if the state has another revision since.

@@ -6,7 +6,7 @@
 /** @import { Feed } from "./feed.js" */
 /** @import { MapFeed } from "./map-data.js" */
 /** @import { Operator } from "./operator.js" */
-/** @import { AuditEntry, HistogramList, RunRecord, Traced, TracedList, ValueList } from "./types.js" */
+/** @import { AuditEntry, HistogramList, NamedConfiguration, RunRecord, Traced, TracedList, ValueList } from "./types.js" */
 /** @import { Navigation, View } from "./view.js" */
 /** @import { Child, VNode } from "./vendor/preact.js" */
 import { alarmsPanel, announcements, faultsPanel } from "./alarms.js";
@@ -39,6 +39,7 @@ import { PANELS } from "./view.js";
  * @property {FiguresFeed} figures
  * @property {Feed<{runs: RunRecord[]}>} runs
  * @property {Feed<RunRecord>} record The run whose record is open.
+ * @property {Feed<{configurations: NamedConfiguration[]}>} configurations
  * @property {Feed<{entries: AuditEntry[]}>} audit
  * @property {Feed<TracedList>} traces
  * @property {Feed<Traced>} trace The trace that is open.

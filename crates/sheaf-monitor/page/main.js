@@ -19,6 +19,8 @@ const LOOK_MS = 250;
 const TRACES_S = 2;
 /** Time between looks for values from outside. */
 const VALUES_MS = 1000;
+/** Time between looks for configurations that were named elsewhere. */
+const CONFIGURATIONS_MS = 30_000;
 /** Time between looks for histograms. */
 const HISTOGRAMS_MS = 2000;
 /** States come more often than this; between them nothing needs to be drawn. */
@@ -53,6 +55,7 @@ const store = new Store({ url: `${base}stream`, onChange: changeState });
 const figures = new FiguresFeed({ base, onChange: changePage });
 const runs = new Feed({ base, onChange: changePage });
 const record = new Feed({ base, onChange: changePage });
+const configurations = new Feed({ base, onChange: changePage });
 const audit = new Feed({ base, onChange: changePage });
 const traces = new Feed({ base, onChange: changePage });
 const trace = new Feed({ base, onChange: changePage });
@@ -97,6 +100,7 @@ function changeState() {
     const { answers } = operator;
     runs.want("runs?last=50", [control.run, control.state, control.last?.id, answers].join(" "));
     record.want(navigation.view.run && `runs/${navigation.view.run}`, runs.key);
+    configurations.want("configurations", `${answers} ${Math.floor(store.state.time_ms / CONFIGURATIONS_MS)}`);
     audit.want("audit?last=200", `${control.revision} ${answers}`);
   }
   if (store.state?.run.number) {
@@ -169,7 +173,7 @@ function paint() {
   const fresh = store.freshness(performance.now());
   try {
     const view = navigation.view;
-    render(app({ store, numbers, figures, runs, record, audit, traces, trace, histograms, histogram, values, map, operator, navigation, view, fresh, help, showHelp, changed: changePage }), root);
+    render(app({ store, numbers, figures, runs, record, configurations, audit, traces, trace, histograms, histogram, values, map, operator, navigation, view, fresh, help, showHelp, changed: changePage }), root);
   } catch (error) {
     // Without this, the last picture would stay, and look as if it were of now.
     failed = true;

@@ -1,7 +1,7 @@
 /** The last runs, the record of one of them, and the commands that were given. */
 
 /** @import { Page } from "./app.js" */
-/** @import { AuditEntry, RunRecord, State } from "./types.js" */
+/** @import { AuditEntry, NamedConfiguration, RunRecord, State } from "./types.js" */
 /** @import { Child } from "./vendor/preact.js" */
 import { problem } from "./control.js";
 import { clock, count, percent, quantity, runTime, UNKNOWN, words } from "./format.js";
@@ -21,6 +21,7 @@ export function runsPanel(page, state) {
       <thead><tr><th>run</th><th>began</th><th class="n">time</th><th>state</th><th class="n">stored</th><th class="n">lost</th><th class="n">dead</th><th>quality, comment</th></tr></thead>
       <tbody>${records.map((record) => row(page, state, record))}</tbody></table></div>`,
     page.view.run !== "" && details(page, state),
+    configurations(page, state),
   ];
 }
 
@@ -103,17 +104,59 @@ function given({ commands = [], commands_left_out = 0, created_ns, ledger }) {
     </table>${commands_left_out > 0 && html`<p>${count(commands_left_out)} further commands between the first and the last ${count(Math.floor(commands.length / 2))} are left out</p>`}</div>`;
 }
 
-/** Returns what starts a run like this one. It asks once more, because a run begins. @param {Page} page @param {State} state @param {RunRecord} record */
+/** Returns what starts a run like this one, and names its configuration. @param {Page} page @param {State} state @param {RunRecord} record */
 function like(page, state, { run }) {
+  if (!canStart(state)) return false;
+  const { operator } = page;
+  const why = operator.lacks("expert");
+  const submit = async (/** @type {SubmitEvent} */ event) => {
+    event.preventDefault();
+    const form = /** @type {HTMLFormElement} */ (event.target);
+    const name = String(new FormData(form).get("name")).trim();
+    if (why !== null || name === "") return;
+    if (await operator.change("name", { path: "configurations", body: { run, name } })) form.reset();
+  };
+  return html`<details class="like"><summary>Start a run like this</summary>
+    <p>It has the configuration of run ${run} as it was in force then, also its end. ${startLike(page, state, String(run), `run ${run}`)}</p>
+    <form class="controls" onSubmit=${submit}><label>Name for this configuration <input name="name" maxlength="64" autocomplete="off" spellcheck="false" /></label>
+      <button aria-disabled=${why !== null || operator.busy.has("name")} title=${why ?? ""}>Give the name</button></form>
+    ${problem(page, "name")}</details>`;
+}
+
+/** Returns whether there is run control that starts runs. @param {State} state */
+function canStart({ control }) {
+  return control?.commands.some(({ command }) => command === "start") ?? false;
+}
+
+/** Returns a button that starts a run with the configuration of another one. The summary above it is opened first, because a run begins.
+ * @param {Page} page @param {State} state @param {string} like @param {string} title */
+function startLike({ operator }, state, like, title) {
   const { control } = state;
   const start = control?.commands.find(({ command }) => command === "start");
   if (!control || start === undefined) return false;
-  const { operator } = page;
   const busy = control.state === "idle" ? null : "there is a run, with its own configuration";
   const why = (start.allowed ? busy : start.why ?? "not possible in this state") ?? operator.obstacle(state, "expert");
-  const press = () => (why === null ? void operator.command("start", control.revision, { like: String(run) }) : operator.explain(why));
-  return html`<details class="like"><summary>Start a run like this</summary>
-    <p>It has the configuration of run ${run} as it was in force then, also its end. <button type="button" data-like=${run} onClick=${press} aria-disabled=${why !== null} title=${why ?? ""}>Start like run ${run}</button> ${why !== null && html`<small>${why}</small>`}</p></details>`;
+  const press = () => (why === null ? void operator.command("start", control.revision, { like }) : operator.explain(why));
+  return html`<button type="button" data-like=${like} onClick=${press} aria-disabled=${why !== null} title=${why ?? ""}>Start like ${title}</button> ${why !== null && html`<small>${why}</small>`}`;
+}
+
+/** Returns the configurations with names, the newest first, each with what starts a run with it. @param {Page} page @param {State} state */
+function configurations(page, state) {
+  const { answer, problem: failure } = page.configurations;
+  const versions = [...(answer?.configurations ?? [])].sort((a, b) => b.time_ns - a.time_ns);
+  if (failure === null && versions.length === 0) return false;
+  return html`<details class="configurations"><summary>Configurations with names (${count(versions.length)})</summary>
+    ${failed(failure, "the configurations")}
+    <div class="scroll"><table class="runs"><thead><tr><th>name</th><th class="n">version</th><th>of run</th><th>since</th><th>by</th><th></th></tr></thead>
+      <tbody>${versions.map((named) => version(page, state, named))}</tbody></table></div></details>`;
+}
+
+/** @param {Page} page @param {State} state @param {NamedConfiguration} named */
+function version(page, state, { name, version: number, run, time_ns, by }) {
+  const id = `${name}@${number}`;
+  return html`<tr key=${id} data-configuration=${id}><td>${name}</td><td class="n">${number}</td>
+    <td><a href=${page.navigation.link({ panel: "runs", run: String(run) })}>${run}</a></td><td>${clock(time_ns / 1e6, state.time_ms)}</td><td>${by}</td>
+    <td>${startLike(page, state, id, id)}</td></tr>`;
 }
 
 /** Returns seconds with their sign. @param {number} seconds */
@@ -135,7 +178,7 @@ function comments(page, state, { run, comments: list }) {
   };
   return html`<ul class="comments">${list.map(({ time_ns, author, text, quality }) => html`<li><small>${clock(time_ns / 1e6, state.time_ms)} ${author}</small>${" "}
       ${quality && html`<b>${QUALITIES.get(quality) ?? quality}</b> `}${text}</li>`)}</ul>
-    <form class="controls" onSubmit=${submit}><label>Comment <input name="text" maxlength="1000" autocomplete="off" /></label>
+    <form class="controls remark" onSubmit=${submit}><label>Comment <input name="text" maxlength="1000" autocomplete="off" /></label>
       <label>Quality <select name="quality"><option value="">no judgement</option>${[...QUALITIES].map(([id, title]) => html`<option value=${id}>${title}</option>`)}</select></label>
       <button aria-disabled=${why !== null || operator.busy.has("comment")} title=${why ?? ""}>Add</button> ${why !== null && html`<small>${why}</small>`}</form>
     ${problem(page, "comment")}`;

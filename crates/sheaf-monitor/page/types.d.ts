@@ -304,6 +304,15 @@ export interface Me {
   role: RoleOfPerson;
 }
 
+/** A version of a configuration with a name. */
+export interface NamedConfiguration {
+  name: string;
+  version: number;
+  run: number;
+  by: string;
+  time_ns: number;
+}
+
 /** A given command or other request, for the audit trail. */
 export interface AuditEntry {
   at_ms: number;

@@ -50,6 +50,10 @@ pub enum Call {
     Run(u32),
     /// A comment on a run, as JSON.
     Comment(u32, Bytes),
+    /// Configurations with names.
+    Configurations,
+    /// Giving a name to the configuration of a run, as JSON.
+    NameConfiguration(Bytes),
     /// The last commands.
     Audit(usize),
 }

@@ -47,6 +47,8 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get("/api/v1/runs", runs),
         Route::get("/api/v1/runs/{number}", run),
         Route::new(Method::POST, "/api/v1/runs/{number}/comments", comment),
+        Route::get("/api/v1/configurations", configurations),
+        Route::new(Method::POST, "/api/v1/configurations", name_configuration),
         Route::get("/api/v1/audit", audit),
     ]
 }
@@ -179,6 +181,14 @@ async fn comment(
     body: Bytes,
 ) -> Response {
     answer(&server, &headers, Call::Comment(number, body)).await
+}
+
+async fn configurations(State(server): State<Server>, headers: HeaderMap) -> Response {
+    answer(&server, &headers, Call::Configurations).await
+}
+
+async fn name_configuration(State(server): State<Server>, headers: HeaderMap, body: Bytes) -> Response {
+    answer(&server, &headers, Call::NameConfiguration(body)).await
 }
 
 async fn audit(

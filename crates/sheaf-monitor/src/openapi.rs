@@ -11,6 +11,7 @@
 //! The checked-in file `docs/reference/openapi.json` is this document. Tests compare the requests with those that the server answers, and the
 //! schemas with real answers.
 
+mod configurations;
 mod histograms;
 mod operation;
 mod paths;

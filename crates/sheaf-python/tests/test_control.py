@@ -154,6 +154,27 @@ def test_a_run_has_the_configuration_of_an_earlier_one(serve: Serve) -> None:
 
 
 @needs_command
+def test_the_configuration_of_a_run_gets_a_name(serve: Serve) -> None:
+    controller = connect(serve)
+    assert controller.configurations() == []
+    controller.start(events=60)
+    controller.wait_for_end(PATIENCE)
+    named = controller.name_configuration(1, "cosmics")
+    assert (named.name, named.version, named.run, named.by) == ("cosmics", 1, 1, controller.me().name)
+    controller.start(like="cosmics")
+    controller.wait_for_end(PATIENCE)
+    assert controller.run(2).configuration_from == {"run": 1, "name": "cosmics", "version": 1}
+    # It is the same configuration, so there is no other version.
+    assert controller.name_configuration(2, "cosmics") == named
+    assert controller.configurations() == [named]
+    for number, name, status in [(1, "7", 400), (1, "a/b", 400), (9, "cosmics", 404)]:
+        with pytest.raises(CommandRefused) as refused:
+            controller.name_configuration(number, name)
+        assert refused.value.status == status
+    assert controller.configurations() == [named]
+
+
+@needs_command
 def test_a_refusal_has_a_code_and_a_remedy_and_nothing_was_done(serve: Serve) -> None:
     controller = connect(serve)
     with pytest.raises(CommandRefused) as refused:

@@ -28,6 +28,7 @@ use compare::{Comparison, Differences};
 pub(crate) use configuration::configuration_name;
 pub(crate) use like::Like;
 use named::NamedConfiguration;
+pub(crate) use named::check_name;
 pub(crate) use noting::{note, note_addition_later};
 pub(crate) use record::Record;
 use record::State;
@@ -190,7 +191,7 @@ pub(crate) fn command(arguments: &RunsArguments, console: &Console) -> anyhow::R
         }
         RunsCommand::Configurations(arguments) => configurations(arguments),
         RunsCommand::Name(NameArguments { run, name, place }) => {
-            let (named, was_there) = Like::find(run, &place.directory)?.give_name(name)?;
+            let (named, was_there) = Like::find(run, &place.directory)?.give_name(name, None)?;
             let word = if was_there { "is already" } else { "is now" };
             let NamedConfiguration { name, version, id, .. } = named;
             print(&format!("the configuration of {run} {word} {name} version {version} ({id})\n"))?;
@@ -306,6 +307,12 @@ fn show(arguments: &ShowArguments) -> anyhow::Result<Verdict> {
         print(&table::record(&record))?
     }
     Ok(Verdict::Good)
+}
+
+/// Returns the versions of configurations with names beside the runs, and the number of those that cannot be read.
+pub(crate) fn named_configurations(runs: &Path) -> anyhow::Result<serde_json::Value> {
+    let (list, problems) = named::list(runs)?;
+    Ok(serde_json::json!({ "configurations": list, "unreadable": problems.len() }))
 }
 
 fn configurations(arguments: &ConfigurationsArguments) -> anyhow::Result<Verdict> {

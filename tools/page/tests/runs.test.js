@@ -96,6 +96,29 @@ scenario("a run is started like an earlier one, and asked about before", async (
   assert.deepEqual(operator.received.map(({ path, body }) => [path, body.command, body.like]), [["operations", "start", "122"]]);
 });
 
+scenario("the configuration of a run gets a name, and a run is started with it", async (mock, show) => {
+  const operator = mock.control();
+  operator.become("idle", (control) => {
+    Object.assign(control.commands.find(({ command }) => command === "start"), { allowed: true, why: null });
+  });
+  const page = await show({ hash: "#token=emil-token&run=122" });
+  await page.click("#record .like summary");
+  assert.equal(await page.locator(".configurations").count(), 0);
+  await until(page, () => document.querySelector(".like form button").getAttribute("aria-disabled") === "false");
+  for (const version of [1, 2]) {
+    await page.fill(".like [name=name]", "cosmics");
+    await page.click(".like form button");
+    await page.waitForSelector(`[data-configuration="cosmics@${version}"]`, { state: "attached" });
+  }
+  await page.click(".configurations summary");
+  assert.match(await text(page, ".configurations summary"), /Configurations with names \(2\)/);
+  const rows = page.locator("[data-configuration]");
+  assert.match((await rows.first().innerText()).replace(/\s+/g, " "), /cosmics 2 122 .* emil/);
+  await page.click('[data-like="cosmics@1"]');
+  await until(page, () => globalThis.sheaf.store.state.control.operation !== null);
+  assert.deepEqual(operator.received.filter(({ path }) => path === "operations").map(({ body }) => body.like), ["cosmics@1"]);
+});
+
 scenario("an operator is told before that a run like an earlier one needs an expert", async (mock, show) => {
   const operator = mock.control();
   operator.become("idle", (control) => {
@@ -105,14 +128,15 @@ scenario("an operator is told before that a run like an earlier one needs an exp
   await page.click("#record .like summary");
   await until(page, () => document.querySelector(".like small")?.textContent === "alice is an operator: ask for a token of an expert");
   assert.equal(await page.locator("[data-like]").getAttribute("aria-disabled"), "true");
+  assert.equal(await page.locator(".like form button").getAttribute("aria-disabled"), "true");
 });
 
 scenario("comments and judgements are added to a run", async (mock, show) => {
   const operator = mock.control();
   const page = await show({ hash: "#token=alice-token&run=123" });
   await page.waitForSelector("#record .lines");
-  await until(page, () => document.querySelector("#record form button").getAttribute("aria-disabled") === "false");
-  const add = "#record form button";
+  await until(page, () => document.querySelector("#record .remark button").getAttribute("aria-disabled") === "false");
+  const add = "#record .remark button";
   // Nothing is nothing.
   await page.click(add);
   await page.fill("#record [name=text]", "<i>beam</i> was off");
@@ -147,11 +171,11 @@ scenario("without a token nobody comments, and the lock of another is no obstacl
   });
   const page = await show({ hash: "#run=123" });
   await page.waitForSelector("#record .lines");
-  assert.match(await text(page, "#record form"), /Add commands need a token$/);
+  assert.match(await text(page, "#record .remark"), /Add commands need a token$/);
   await page.fill("#record [name=text]", "no");
   await page.keyboard.press("Enter");
   await page.evaluate(() => globalThis.sheaf.operator.use("alice-token"));
-  await until(page, () => document.querySelector("#record form button").getAttribute("aria-disabled") === "false");
+  await until(page, () => document.querySelector("#record .remark button").getAttribute("aria-disabled") === "false");
   assert.deepEqual(operator.received, []);
 });
 

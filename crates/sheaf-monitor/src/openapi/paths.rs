@@ -15,6 +15,7 @@ pub(super) fn all() -> Vec<Operation> {
         lock(),
         alarms(),
         runs(),
+        super::configurations::paths(),
         state(),
         traces(),
         super::histograms::paths(),

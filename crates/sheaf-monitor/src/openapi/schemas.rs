@@ -20,9 +20,20 @@ const COMMENT_CHARACTERS: u64 = 1_000;
 pub(super) fn all() -> Value {
     let histograms = super::histograms::schemas();
     let values = super::slow_control::schemas();
+    let configurations = super::configurations::schemas();
     let (sequences, silences) = (sequences::all(), silences::all());
-    let schemas =
-        [control(), bodies(), silences, sequences, records(), histograms, values, state::all()].concat();
+    let schemas = [
+        control(),
+        bodies(),
+        silences,
+        sequences,
+        records(),
+        configurations,
+        histograms,
+        values,
+        state::all(),
+    ]
+    .concat();
     Value::Object(schemas.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect::<Map<_, _>>())
 }
 

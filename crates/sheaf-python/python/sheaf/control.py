@@ -47,6 +47,7 @@ __all__ = [
     "JournalEntry",
     "LastRun",
     "Lock",
+    "NamedConfiguration",
     "NoControllerError",
     "NodeState",
     "Operation",
@@ -408,6 +409,25 @@ class JournalEntry(_Record):
 
 
 @dataclass(frozen=True)
+class NamedConfiguration(_Record):
+    """A version of a configuration with a name."""
+
+    name: str
+    #: From 1.
+    version: int
+    #: Run whose configuration it is.
+    run: int
+    #: Program and version that made that run.
+    software: str
+    #: Checksum of settings and code.
+    id: str
+    #: Who gave it the name.
+    by: str
+    #: In nanoseconds since 1970.
+    time_ns: int
+
+
+@dataclass(frozen=True)
 class Person(_Record):
     """Who a token belongs to."""
 
@@ -760,6 +780,18 @@ class Controller:
     def comment(self, number: int, text: str | None = None, *, quality: str | None = None) -> None:
         """Adds a comment to a run, a judgement of its `quality` ("good", "bad", "unknown"), or both."""
         self._ask("POST", f"/api/v1/runs/{number}/comments", {"text": text, "quality": quality})
+
+    def configurations(self) -> list[NamedConfiguration]:
+        """Returns the versions of configurations with names, by name."""
+        return [_make(NamedConfiguration, named) for named in self._get("/api/v1/configurations")["configurations"]]
+
+    def name_configuration(self, number: int, name: str) -> NamedConfiguration:
+        """Gives a name to the configuration of a run, and returns the version: `start(like=name)` makes a run with it.
+
+        A name that is there gets another version, unless its newest version is the same configuration.
+        """
+        answer = self._ask("POST", "/api/v1/configurations", {"run": number, "name": name})
+        return _make(NamedConfiguration, answer["configuration"])
 
     def journal(self, last: int = 50) -> list[JournalEntry]:
         """Returns the last commands and what came of them, the oldest first; at most 1,000."""

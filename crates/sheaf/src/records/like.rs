@@ -124,10 +124,22 @@ impl Like {
         Ok(format!("# Configuration of run {}{name}, {}.\n\n{settings}", self.origin.run, self.software))
     }
 
-    /// Gives it a name. Returns the name with its version, and whether it had it already.
-    pub(super) fn give_name(&self, name: &str) -> anyhow::Result<(NamedConfiguration, bool)> {
+    /// Checks that this version takes its settings.
+    ///
+    /// # Errors
+    /// It is one of another version.
+    pub(crate) fn check_settings(&self) -> anyhow::Result<()> {
+        self.settings().map(drop)
+    }
+
+    /// Gives it a name, by `person`, or else by the user of this process. Returns the name with its version, and whether it had it already.
+    pub(crate) fn give_name(
+        &self,
+        name: &str,
+        person: Option<&str>,
+    ) -> anyhow::Result<(NamedConfiguration, bool)> {
         let (_, id) = self.settings()?;
-        let origin = named::origin(name, (self.origin.run, &self.software), &id.id, &self.code);
+        let origin = named::origin(name, person, (self.origin.run, &self.software), &id.id, &self.code);
         named::add(&self.runs, origin, &self.file(false)?)
     }
 

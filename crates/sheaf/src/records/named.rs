@@ -41,7 +41,7 @@ pub(crate) struct NamedConfiguration {
 }
 
 /// Returns why a text is no name of a configuration, if it is none.
-fn check_name(name: &str) -> anyhow::Result<()> {
+pub(crate) fn check_name(name: &str) -> anyhow::Result<()> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     // A number would be that of a run.
     let is_word = name.bytes().any(|byte| byte.is_ascii_alphabetic()) && !name.starts_with('.');
@@ -191,11 +191,12 @@ pub(super) fn table(list: &[NamedConfiguration]) -> String {
 /// Returns the origin of a configuration that gets a name, without its version.
 pub(super) fn origin(
     name: &str,
+    person: Option<&str>,
     (run, software): (u32, &str),
     id: &str,
     code: &[Code],
 ) -> NamedConfiguration {
-    let comments::Comment { author, time_ns, .. } = comments::Comment::new(None, None, None);
+    let comments::Comment { author, time_ns, .. } = comments::Comment::new(person, None, None);
     let (name, software, id) = (name.to_owned(), software.to_owned(), id.to_owned());
     NamedConfiguration { name, version: 0, run, software, id, by: author, time_ns, code: code.to_vec() }
 }
@@ -207,7 +208,7 @@ mod tests {
     #[test]
     fn versions_ascend_and_the_same_configuration_is_no_new_one() {
         let place = tempfile::tempdir().unwrap();
-        let named = |id: &str| origin("cosmics-2026a", (7, "sheaf"), id, &[]);
+        let named = |id: &str| origin("cosmics-2026a", None, (7, "sheaf"), id, &[]);
         let version = |id: &str| {
             let (named, was_there) = add(place.path(), named(id), "[run]\n").unwrap();
             (named.version, was_there)
@@ -234,7 +235,7 @@ mod tests {
     fn names_that_are_given_at_the_same_time_get_versions_of_their_own() {
         let place = tempfile::tempdir().unwrap();
         let take = |index: u32| {
-            add(place.path(), origin("beam", (index, "sheaf"), &index.to_string(), &[]), "")
+            add(place.path(), origin("beam", None, (index, "sheaf"), &index.to_string(), &[]), "")
                 .unwrap()
                 .0
                 .version

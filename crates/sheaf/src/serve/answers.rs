@@ -5,7 +5,7 @@ use super::journal::Entry;
 use crate::excluding::Excludables;
 use crate::gate;
 use crate::records::comments::{self, Comment, Quality};
-use crate::records::{find_number, note_addition_later};
+use crate::records::{Like, check_name, find_number, note_addition_later};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Error, Number, Value, json};
@@ -80,6 +80,13 @@ struct CommentOf {
     quality: Option<String>,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NameOf {
+    run: u32,
+    name: String,
+}
+
 fn refuse(refusal: &Refusal) -> Answer {
     let (status, code) = match refusal.code {
         RefusalCode::Invalid => (400, "invalid"),
@@ -145,7 +152,8 @@ fn role_for(call: &Call) -> Role {
         | Call::Operation(_)
         | Call::Audit(_)
         | Call::Runs(_)
-        | Call::Run(_) => Role::Viewer,
+        | Call::Run(_)
+        | Call::Configurations => Role::Viewer,
         // Taking the lock from somebody needs more, which is known when somebody has it.
         Call::Publish
         | Call::Operate(_)
@@ -160,8 +168,8 @@ fn role_for(call: &Call) -> Role {
         | Call::EndSilence(_)
         | Call::AlarmsSeen
         | Call::Comment(..) => Role::Operator,
-        // The rows of its table change settings.
-        Call::BeginSequence(_) => Role::Expert,
+        // The rows of its table change settings, and a name stands for those of runs to come.
+        Call::BeginSequence(_) | Call::NameConfiguration(_) => Role::Expert,
     }
 }
 
@@ -180,7 +188,7 @@ impl Desk {
                 return Answer::json(200, &json!({ "entries": self.journal.last(last.min(MOST)) }));
             }
             // The records of runs are read on another thread.
-            Call::Runs(_) | Call::Run(_) => {
+            Call::Runs(_) | Call::Run(_) | Call::Configurations => {
                 return Answer::error(404, "not_found", "nothing is here", "look at the list of paths");
             }
             _ => {}
@@ -223,6 +231,7 @@ impl Desk {
                 desk.controller.handle_alarms_seen(now);
                 Ok(json!({}))
             }),
+            Call::NameConfiguration(body) => self.name_configuration(&operator, &body),
             Call::Comment(run, body) => self.comment(&operator, run, &body),
             _ => Ok(Answer::json(200, &json!({ "name": operator.name, "role": operator.role.name() }))),
         };
@@ -465,6 +474,25 @@ impl Desk {
         // The controller does not wait for a database.
         note_addition_later(path);
         Ok(Answer::json(200, &json!({})))
+    }
+
+    /// Gives a name to the configuration of a run. The file of the version says who did it.
+    fn name_configuration(&self, operator: &Operator, body: &[u8]) -> Result<Answer, Answer> {
+        let NameOf { run, name } = parse(body)?;
+        if let Err(problem) = check_name(&name) {
+            return Err(Answer::error(400, "invalid", &problem.to_string(), "choose another name"));
+        }
+        let like = Like::find(&run.to_string(), &self.output).map_err(|problem| {
+            Answer::error(404, "not_found", &crate::describe(&problem), "look at the list of runs")
+        })?;
+        like.check_settings().map_err(|problem| {
+            let remedy = "give the name with the version that made the run";
+            Answer::error(422, "like", &crate::describe(&problem), remedy)
+        })?;
+        let (configuration, known) = like.give_name(&name, Some(&operator.name)).map_err(|problem| {
+            Answer::error(503, "disk", &crate::describe(&problem), "look at the disk of the runs")
+        })?;
+        Ok(Answer::json(200, &json!({ "configuration": configuration, "known": known })))
     }
 
     /// Makes a change, and writes it down; takes it back if it cannot be written down.

@@ -30,6 +30,7 @@ fn look_up(output: &Path, call: &Call) -> Answer {
     let found = match call {
         Call::Runs(last) if output.is_dir() => records::read_all(output, Some((*last).min(MOST)))
             .map(|(runs, failed)| json!({ "runs": runs, "unreadable": failed })),
+        Call::Configurations => records::named_configurations(output),
         Call::Run(number) => records::with_changes(*number, output),
         _ => Ok(json!({ "runs": [], "unreadable": 0 })),
     };
