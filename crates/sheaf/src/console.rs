@@ -16,6 +16,7 @@ mod limiter;
 pub(crate) mod message;
 pub(crate) mod time;
 
+use crate::periodic::{Periodic, Turns};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use keeper::{Item, Keeper};
 use log::{Level, LevelFilter, Log, Metadata, Record};
@@ -29,9 +30,7 @@ use sheaf_wire::{Nanos, NodeId, SourceNames};
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Interval between updates of the progress line on a terminal.
@@ -253,7 +252,7 @@ impl Console {
     /// Shows a run until the returned guard is dropped.
     pub(crate) fn show(&self, gauges: Arc<Gauges>) -> Show {
         if self.quiet {
-            return Show { stop: None, thread: None };
+            return Show { _thread: None };
         }
         let console = self.clone();
         if console.is_terminal {
@@ -374,36 +373,25 @@ impl Drop for Progress {
 
 /// Shows a run while it lives.
 pub(crate) struct Show {
-    /// The thread ends when it is dropped.
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    /// Without a thread, nothing is shown.
+    _thread: Option<Periodic<()>>,
 }
 
 impl Show {
-    /// Calls `show` after each period on a thread of its own, and `end` at the end. Without a thread, nothing is shown.
+    /// Calls `show` after each period on a thread of its own, and `end` at the end.
     pub(crate) fn every(
         name: &str,
         period: Duration,
         mut show: impl FnMut() + Send + 'static,
         end: impl FnOnce() + Send + 'static,
     ) -> Self {
-        let (stop, stopped) = channel::<()>();
-        let body = move || {
-            while stopped.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
+        let body = move |turns: Turns| {
+            while turns.next_after(period) {
                 show();
             }
             end();
         };
-        Self { stop: Some(stop), thread: std::thread::Builder::new().name(name.into()).spawn(body).ok() }
-    }
-}
-
-impl Drop for Show {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        Self { _thread: Periodic::begin(name, body).ok() }
     }
 }
 

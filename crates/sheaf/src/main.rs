@@ -147,6 +147,7 @@ mod one_file;
 mod output;
 mod page;
 mod people;
+mod periodic;
 mod placement;
 mod plan;
 mod poll_trigger;

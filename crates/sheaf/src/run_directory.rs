@@ -13,10 +13,10 @@ pub(crate) use scratch::Scratch;
 use crate::commands::{CommandsEnd, RunCommands};
 use crate::database::{self, Access};
 use crate::objects::{self, RunObjects};
+use crate::periodic::Periodic;
 use crate::{console, hdf5, next, run_paths};
 use anyhow::{Context, bail};
 use closing::Closing;
-pub(crate) use command_watch::CommandWatch;
 use reserve::Reserve;
 use serde::{Deserialize, Serialize};
 use sheaf_config::{Config, OutputKind};
@@ -159,8 +159,8 @@ impl RunDirectory {
     }
 
     /// Keeps the commands in the manifest up to date until the run ends, so that they are there if its process dies.
-    pub(crate) fn watch_commands(&self, commands: &Arc<RunCommands>) -> anyhow::Result<CommandWatch> {
-        CommandWatch::begin(self.manifest.clone(), self.path.clone(), commands.clone())
+    pub(crate) fn watch_commands(&self, commands: &Arc<RunCommands>) -> anyhow::Result<Periodic<()>> {
+        command_watch::begin(self.manifest.clone(), self.path.clone(), commands.clone())
     }
 
     /// Records the commands with what became of them. They are written when the run is closed.

@@ -1,13 +1,12 @@
 //! Free space on the disk of a run: checked before it begins, and watched until it ends.
 
-use anyhow::{Context, bail};
+use crate::periodic::{Periodic, Turns};
+use anyhow::bail;
 use sheaf_config::{Config, OutputKind, TriggerMode};
 use sheaf_telemetry::log_as;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Time between two checks. In this time, even the fastest disk writes only a small part of the default of
@@ -85,7 +84,7 @@ fn estimate(config: &Config) -> Option<u64> {
 }
 
 /// Watches the disk of a run, and ends the run in good order before the disk is full.
-pub(crate) struct Watch(Option<(Sender<()>, JoinHandle<Option<String>>)>);
+pub(crate) struct Watch(Option<Periodic<Option<String>>>);
 
 impl Watch {
     /// Sets `stop`, as Ctrl-C does, when the disk of `directory` has at most `keep` bytes free. Does nothing without a
@@ -94,10 +93,9 @@ impl Watch {
         let Some(directory) = directory.filter(|_| keep > 0).map(Path::to_owned) else {
             return Ok(Self(None));
         };
-        let (over, ended) = channel();
         let stop = stop.clone();
-        let body = move || {
-            while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
+        let body = move |turns: Turns| {
+            while turns.next_after(PERIOD) {
                 // A disk that does not report its free space is not treated as full.
                 let Some(free) = sheaf_machine::free_bytes(&directory).ok().filter(|free| *free <= keep)
                 else {
@@ -115,15 +113,12 @@ impl Watch {
             }
             None
         };
-        let thread = std::thread::Builder::new().name("space".into()).spawn(body);
-        Ok(Self(Some((over, thread.context("cannot start a thread")?))))
+        Ok(Self(Some(Periodic::begin("space", body)?)))
     }
 
     /// Ends watching. Returns why it has ended the run, if it has.
     pub(crate) fn end(self) -> Option<String> {
-        let (over, thread) = self.0?;
-        drop(over);
-        thread.join().ok().flatten()
+        self.0?.end().flatten()
     }
 }
 
