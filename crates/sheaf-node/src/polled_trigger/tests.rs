@@ -158,6 +158,7 @@ fn a_library_that_blocks_is_named_and_hears_of_the_last_change_of_busy() {
     wait(&poller, LibraryCaller::take);
     assert_eq!(next_call(&calls), "start 0");
     assert_eq!(next_call(&calls), "busy Some(\"output\")", "busy is announced before the next poll");
+    wait(&poller, |poller| poller.call().filter(|call| *call != ("poll", begin)));
     poller.set_busy(None);
     poller.stop();
     drop(go);
