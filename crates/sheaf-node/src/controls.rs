@@ -39,6 +39,12 @@ impl Succession {
         self.hands_over.store(hands_over, Ordering::Release);
     }
 
+    /// Returns whether another run follows when this one ends.
+    #[must_use]
+    pub fn follows(&self) -> bool {
+        self.hands_over.load(Ordering::Acquire)
+    }
+
     /// Ends the run in favour of the next one, which is ready.
     pub fn end_run(&self) {
         self.hands_over.store(true, Ordering::Relaxed);

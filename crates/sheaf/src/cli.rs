@@ -1,9 +1,10 @@
 //! The command line.
 
+use crate::node::NodeArguments;
 use crate::agent::AgentArguments;
 use crate::arguments::{
     DoctorArguments, DumpArguments, ExportArguments, GuardArguments, ImportArguments, NextArguments,
-    NodeArguments, PathArguments, PollArguments, PollTriggerArguments, PreprocessorArguments,
+    PathArguments, PollArguments, PollTriggerArguments, PreprocessorArguments,
     ProcessorArguments, RehearsalArguments, RunArguments, TapArguments, UploadArguments,
 };
 use crate::bench::arguments::BenchArguments;

@@ -143,12 +143,16 @@ impl DriverMaker {
 
     fn make_readout(&self, me: Identity, beginning: Beginning) -> anyhow::Result<Box<dyn NodeDriver>> {
         let (plan, now, node) = (&self.plan, self.clock.now(), self.configured(me.node)?);
-        let role = ReadoutUnit::new(me, plan.readout(node), now);
+        let mut role = ReadoutUnit::new(me, plan.readout(node), now);
         let patience = self.manager_patience;
         let mut driver = match beginning.split::<ReadoutHandover>()? {
             Begin::Following(handover) => ReadoutNode::following(role, *handover, patience, now),
             Begin::Anew(Connection { endpoint, arena }) => {
-                let sources = plan.sources(&me, node, arena.as_ref(), endpoint.waker())?;
+                let mut sources = plan.sources(&me, node, arena.as_ref(), endpoint.waker())?;
+                if let Some(first) = plan.begins_with {
+                    role.begin_with(first);
+                    sources.iter_mut().for_each(|source| source.skip_to(first));
+                }
                 let way = (self.directory.as_deref(), endpoint.waker());
                 let sources = plan.start_programs(&me, node, sources, way, &self.reports.programs)?;
                 let driver = ReadoutNode::new(role, endpoint, sources, patience, now);

@@ -1,6 +1,18 @@
 //! `sheaf node`: one role of a system that is spread over processes or hosts.
+//!
+//! | module | holds |
+//! |---|---|
+//! | this | the node, and the end of one that was started by hand |
+//! | `arguments` | the arguments |
+//! | `supervised` | a node whose parent takes its report, run after run |
+//! | `next_run` | preparation of the run that follows without a gap |
 
-use crate::arguments::NodeArguments;
+mod arguments;
+mod next_run;
+mod supervised;
+
+pub(crate) use arguments::NodeArguments;
+
 use crate::code::Code;
 use crate::console::{Console, Show};
 use crate::drivers::{Connect, DriverMaker, Reports};
@@ -8,12 +20,10 @@ use crate::leaving::Leaving;
 use crate::page::Page;
 use crate::plan::Plan;
 use crate::records::configuration_name;
-use crate::relay::{Relay, Subjects};
 use crate::run_directory::SharedManifest;
-use crate::summary::{ManagerSummary, NodeSummary, Summary};
+use crate::summary::{NodeSummary, Summary};
 use crate::{
-    Verdict, files, histograms, network, node_process, placement, rehearsal, run_paths, signals, steered,
-    tracing,
+    Verdict, files, histograms, network, node_process, placement, rehearsal, run_paths, signals, tracing,
 };
 use anyhow::{Context, bail};
 use rustix::process::Signal;
@@ -23,7 +33,7 @@ use sheaf_node::report::{Gauges, RunReport};
 use sheaf_node::{Clock, NodeError, RunControls, worker};
 use sheaf_protocol::liveness::Patience;
 use sheaf_telemetry::{Hub, log_as};
-use sheaf_wire::{NodeId, Role, RunNumber};
+use sheaf_wire::{EventId, NodeId, Role, RunNumber};
 use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +44,9 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
     let config = Config::load_for_node_with(&arguments.config, &arguments.name, |config| {
         if let Some(run) = arguments.run {
             config.run.number = RunNumber(run);
+        }
+        if let Some(first) = arguments.first_event {
+            config.trigger.first_event = EventId(first);
         }
     })?;
     crate::console::name_sources(&config.names);
@@ -47,6 +60,8 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
     if let Some(file) = &arguments.run_key {
         plan.key = Some(RunKey::load(file)?);
     }
+    plan.goes_on = arguments.goes_on;
+    plan.begins_with = arguments.first_event.map(EventId);
     let plan = Arc::new(plan);
     let node = plan.nodes.iter().find(|node| node.name == arguments.name).cloned();
     let node = node.with_context(|| format!("no node has the name {}", arguments.name))?;
@@ -78,15 +93,13 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
             .context("cannot report to the parent that this node handles signals")?;
     }
     let mut maker = maker(&plan, stop, arguments);
+    if arguments.supervised {
+        return supervised::take_part(maker, &node, listener, (arguments, console));
+    }
     let watch = Watch::begin(&mut maker, &node, arguments)?;
-    let collector = if arguments.supervised {
-        None
-    } else {
-        let place = (&node, maker.directory.as_deref());
-        let (tracing, collector) = tracing::of_node(&plan, place, maker.hub.clone())?.unzip();
-        maker.tracing = tracing;
-        collector
-    };
+    let place = (&node, maker.directory.as_deref());
+    let (tracing, collector) = tracing::of_node(&plan, place, maker.hub.clone())?.unzip();
+    maker.tracing = tracing;
     let ended = match node.id.role {
         Role::Manager => manager(&maker, &node, listener, (arguments, watch), console),
         Role::Readout | Role::Builder | Role::Output => other(&maker, &node, listener, (arguments, watch)),
@@ -110,35 +123,15 @@ fn keep_log(plan: &Plan, node: &NodeConfig, arguments: &NodeArguments) -> anyhow
     Ok(())
 }
 
-/// Who sees the metrics of this node.
+/// Who sees the metrics of this node, which was started by hand.
 enum Watch {
     Nobody,
-    /// The process that has started it.
-    Parent(Relay),
     /// Whoever opens its page.
     Page(Page, Show),
 }
 
 impl Watch {
     fn begin(maker: &mut DriverMaker, node: &NodeConfig, arguments: &NodeArguments) -> anyhow::Result<Self> {
-        if arguments.traced {
-            maker.tracing = tracing::tracing(&maker.plan.config);
-        }
-        if arguments.relay {
-            maker.publish_at(Hub::default());
-        }
-        let controls = maker.controls.clone();
-        if arguments.relay || arguments.traced || arguments.logged {
-            let stamps = maker.tracing.as_ref().map(|tracing| tracing.hub.clone());
-            let relay = Relay::begin(maker.gauges.clone(), Subjects { metrics: arguments.relay, stamps })?;
-            if arguments.steered || arguments.traced {
-                steered::follow(controls, relay.requests())?;
-            }
-            return Ok(Self::Parent(relay));
-        }
-        if arguments.steered {
-            steered::follow(controls, drop)?;
-        }
         let Some(address) = &arguments.page else { return Ok(Self::Nobody) };
         let page = Page::open_at(address, &maker.plan.config)?;
         page.begin_node(&maker.plan, node, maker.directory.as_deref());
@@ -149,10 +142,8 @@ impl Watch {
 
     /// Ends with the last values: the node has ended, and prints its report.
     fn end(self) {
-        match self {
-            Self::Nobody => {}
-            Self::Parent(relay) => drop(relay),
-            Self::Page(page, shown) => drop((shown, page)),
+        if let Self::Page(page, shown) = self {
+            drop((shown, page));
         }
     }
 }
@@ -268,8 +259,7 @@ fn manager(
 ) -> anyhow::Result<Verdict> {
     let (plan, clock) = (&maker.plan, maker.clock);
     let created = clock.now();
-    // Of a supervised run the parent writes the manifest: it knows when all files are closed.
-    let directory = maker.directory.as_ref().filter(|_| !arguments.supervised);
+    let directory = maker.directory.as_ref();
     let mut manifest = directory
         .map(|path| {
             let configuration = (&plan.config, configuration_name(&arguments.config));
@@ -291,10 +281,6 @@ fn manager(
     let summary = Summary::new(&report, &maker.reports.extras(), plan, maker.directory.clone());
     let errors: Vec<_> = errors.iter().map(|error| plan.explain(error)).collect();
     watch.end();
-    if arguments.supervised {
-        crate::print::print_json(&ManagerSummary::new(summary, &report, errors))?;
-        return Ok(Verdict::Good);
-    }
     let end = summary.end_record(&plan.config, errors.first().map(String::as_str));
     let close = |manifest: SharedManifest| manifest.close(&report, (summary.ledger_json(), end), clock.now());
     let written = manifest.map_or(Ok(()), close);
@@ -333,20 +319,24 @@ fn other(
     let (plan, leave) = (&maker.plan, &maker.stop);
     let driver = Leaving::new(maker.make(node.id, connect(plan, listener))?, leave.clone());
     let ended = worker::run(vec![Box::new(driver)], maker.clock).errors;
-    // Events of a fenced builder are built elsewhere or dropped and accounted for. This process has not failed.
-    let failed = ended.iter().filter(|error| !matches!(error, NodeError::Fenced(_)));
-    let errors: Vec<_> = failed.map(|error| plan.explain(error)).collect();
-    let left = leave.load(Ordering::Relaxed);
-    if left && !arguments.supervised {
+    let summary = summary_of(maker, node, &ended);
+    if summary.left {
         log_as!(NODE_LEFT; "{} left the run", plan.full_name(node.id));
     }
-    let summary = NodeSummary { node: node.name.clone(), extras: maker.reports.extras(), errors, left };
     watch.end();
     if arguments.json {
         crate::print::print_json(&summary)?;
     }
-    // A parent reads all of it in the summary.
-    if arguments.supervised { Ok(Verdict::Good) } else { verdict(&summary) }
+    verdict(&summary)
+}
+
+/// Returns the summary of a node other than the event manager that has ended.
+fn summary_of(maker: &DriverMaker, node: &NodeConfig, ended: &[NodeError]) -> NodeSummary {
+    // Events of a fenced builder are built elsewhere or dropped and accounted for. This process has not failed.
+    let failed = ended.iter().filter(|error| !matches!(error, NodeError::Fenced(_)));
+    let errors = failed.map(|error| maker.plan.explain(error)).collect();
+    let left = maker.stop.load(Ordering::Relaxed);
+    NodeSummary { node: node.name.clone(), extras: maker.reports.extras(), errors, left }
 }
 
 /// Verdict of a node that was started by hand.

@@ -26,7 +26,7 @@ use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
 use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, SlotSchedule};
 use sheaf_source::{StreamSet, open_directory};
 use sheaf_telemetry::log_as;
-use sheaf_wire::{ByteCount, Nanos, NodeId, Role, SessionId, SourceId, TimeBase, TimeUnit, Timestamp};
+use sheaf_wire::{ByteCount, EventId, Nanos, NodeId, Role, SessionId, SourceId, TimeBase, TimeUnit, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -69,6 +69,8 @@ pub(crate) struct Plan {
     pub(crate) timed: Option<TimedSources>,
     /// Whether the sources may go on in another run.
     pub(crate) goes_on: bool,
+    /// First event of a run that follows another one without a gap, for a node that has no part in the run before.
+    pub(crate) begins_with: Option<EventId>,
 }
 
 impl Plan {
@@ -113,6 +115,7 @@ impl Plan {
             time_base,
             timed,
             goes_on: false,
+            begins_with: None,
         }
         .check_steps()
     }

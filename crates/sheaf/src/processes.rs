@@ -5,8 +5,21 @@
 //! no other run has the same addresses. The children are in process groups of their own: Ctrl-C reaches only the
 //! parent, which asks the event manager to end the run. Nodes identify each other by a key generated for the run, so
 //! that no other process on the machine can take a node's place.
+//!
+//! | module | holds |
+//! |---|---|
+//! | this | the processes of a run, from their start to their reports |
+//! | `process` | one of them |
+//! | `following` | the run that follows in them without a gap |
+//! | `succession` | what the nodes say of that run |
+//! | `collecting` | their stamps |
 
+mod collecting;
+mod following;
 mod process;
+mod succession;
+
+pub(crate) use succession::NextInProcesses;
 
 use crate::network::Listeners;
 use crate::node_output::TakeRecord;
@@ -14,28 +27,28 @@ use crate::node_process::{Launch, NodeKey, NodeProcess};
 use crate::page::{Page, View};
 use crate::plan::Plan;
 use crate::programs;
-use crate::relay::{Relayed, TakeStamps};
+use crate::relay::Relayed;
 use crate::remote::Hosts;
 use crate::run::{Outcome, loopback_listeners};
 use crate::run_directory::{RunDirectory, Scratch};
-use crate::steered::{NodeLines, NodeRequest, Steered};
+use crate::steered::{NodeRequest, Steered};
 use crate::summary::{EarlyEnd, Extras, Lost, ManagerSummary, NodeSummary};
 use crate::tracing;
 use anyhow::{Context, anyhow};
+use collecting::{Collecting, LastStamps, StampRoutes};
 use process::Process;
 use rustix::process::Signal;
 use sheaf_config::NodeConfig;
-use sheaf_monitor::traces::{Ask, Collector, CollectorNews};
 use sheaf_node::RunControls;
 use sheaf_node::restarts::{RestartPolicy, Restarts};
-use sheaf_node::traces::Tracing;
 use sheaf_telemetry::log_as;
-use sheaf_wire::{Nanos, NodeId, Role};
+use sheaf_wire::{EventId, Nanos, NodeId, Role, RunNumber};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use succession::CONFIGURATION;
 
 /// Interval at which the parent checks its children.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -65,78 +78,63 @@ pub(crate) struct Places<'a> {
     /// Copies of the code that the run loads, if it is copied.
     pub(crate) scratch: &'a Scratch,
     /// The hosts of the nodes that agents start, if there are any.
-    pub(crate) hosts: Option<&'a Hosts>,
+    pub(crate) hosts: Option<&'a Arc<Hosts>>,
     /// The sockets of the nodes of this host, where there are other hosts.
     pub(crate) listeners: Option<Listeners>,
     /// Digits of the key of the run, where the configuration names none.
     pub(crate) key: Option<&'a str>,
 }
 
-/// Runs every node of the plan in a process of its own.
+/// Beginning of a run in processes.
+pub(crate) struct Onset<'a> {
+    /// What nodes say of the run that follows.
+    pub(crate) next: &'a NextInProcesses,
+    /// Whether one can follow without a gap.
+    pub(crate) goes_on: bool,
+    /// Processes of the run before, if this one follows it without a gap.
+    pub(crate) before: Option<Family>,
+}
+
+/// Runs every node of the plan in a process of its own. Returns the processes, if another run is to follow in them.
 pub(crate) fn run(
     plan: &Plan,
-    Places { directory, scratch, hosts, listeners, key }: Places<'_>,
+    places: Places<'_>,
     stop: &AtomicBool,
-    View { page, controls, traces, .. }: View<'_>,
-) -> anyhow::Result<Outcome> {
-    let mut nodes = plan.nodes.clone();
-    let mut listeners = match listeners {
-        Some(listeners) => listeners,
-        None => loopback_listeners(plan, &mut nodes)?,
+    (view, onset): (View<'_>, Onset<'_>),
+) -> anyhow::Result<(Outcome, Option<Family>)> {
+    let output = places.directory.map(|directory| directory.path.clone());
+    let mut family = match onset.before {
+        Some(family) => family.follow(plan, &places, view)?,
+        None => Family::begin(plan, places, view, (onset.next, onset.goes_on))?,
     };
-    // No node connects to a builder, but the configuration of a distributed system gives every node an address.
-    for node in nodes.iter_mut().filter(|node| node.address.is_none()) {
-        node.address = Some(format!("127.0.0.1:{}", UNUSED_PORT + node.id.index));
-    }
-    let config = scratch.path.join("config.toml");
-    let mut effective = plan.config.clone();
-    effective.set_nodes(&nodes);
-    std::fs::write(&config, effective.to_toml())
-        .with_context(|| format!("cannot write {}", config.display()))?;
-
-    let has_farm = plan.config.filter.has_farm();
-    let tracing = tracing::tracing(&plan.config);
-    let mut family = Family {
-        processes: Vec::new(),
-        launch: Launch {
-            config,
-            key: key.map(|digits| NodeKey::keep(&scratch.path, digits)).transpose()?,
-            messages: page.is_some() || directory.is_some(),
-            metrics: page.is_some(),
-            stamps: tracing.is_some(),
-        },
-        hosts,
-        has_farm,
-        programs: programs::time_to_end(&plan.config).to_std(),
-        lost: Lost::default(),
-        stops: 0,
-        no_space: None,
-        page: page.cloned(),
-        controls: controls.cloned(),
-        steered: None,
-        lines: NodeLines::default(),
-        collecting: None,
-    };
-    if let Some(tracing) = &tracing {
-        family.collecting = Some(Collecting::begin(plan, tracing, traces, (page, &family.lines))?);
-    }
-    for node in nodes {
-        let own = listeners.iter_mut().find(|(id, _)| *id == node.id).and_then(|(_, socket)| socket.take());
-        family.start(node, own)?;
-    }
     family.look_after(stop)?;
-    family.end_traces()?;
-    family.collect(directory.map(|directory| directory.path.clone()))
+    let hands_over = family.hands_over();
+    let traces = family.end_traces(hands_over)?;
+    let outcome = Outcome { traces, ..family.collect(output)? };
+    if hands_over {
+        family.next_event = family.manager().and_then(Process::next_event).map(EventId);
+        // The file with the key is in the directory of the run.
+        family.launch.key = None;
+        return Ok((outcome, Some(family)));
+    }
+    Ok((outcome, None))
 }
 
 /// First port of the unused addresses.
 const UNUSED_PORT: u16 = 1;
 
-struct Family<'a> {
+/// The processes of a run, or of runs that follow one another without a gap.
+pub(crate) struct Family {
     processes: Vec<Process>,
     launch: Launch,
+    /// Digits of the key of the links, where the configuration names none.
+    key: Option<String>,
+    /// The run in which the nodes have met.
+    met_in: RunNumber,
+    /// First event of the next run, if one follows.
+    next_event: Option<EventId>,
     /// The hosts of the nodes that agents start.
-    hosts: Option<&'a Hosts>,
+    hosts: Option<Arc<Hosts>>,
     /// Whether builder units have farms.
     has_farm: bool,
     /// Time that programs of readout units may take to end.
@@ -153,39 +151,78 @@ struct Family<'a> {
     controls: Option<Arc<RunControls>>,
     /// Passes them on.
     steered: Option<Steered>,
-    /// Lines to the nodes, for requests.
-    lines: NodeLines,
-    /// Collects their stamps, if traces are wanted.
+    /// Lines to the nodes, for requests, and what the nodes say of the next run.
+    next: NextInProcesses,
+    /// Passes stamps to their collector, if traces are wanted.
+    stamps: Option<StampRoutes>,
+    /// Collects the stamps of the present run, if traces are wanted.
     collecting: Option<Collecting>,
 }
 
-/// Collects the stamps of all nodes.
-struct Collecting {
-    collector: Collector,
-    take: TakeStamps,
-}
-
-impl Collecting {
+impl Family {
+    /// Starts the processes of a run.
     fn begin(
         plan: &Plan,
-        tracing: &Tracing,
-        file: Option<&Path>,
-        (page, lines): (Option<&Page>, &NodeLines),
+        Places { directory, scratch, hosts, listeners, key }: Places<'_>,
+        View { page, controls, traces, .. }: View<'_>,
+        (next, goes_on): (&NextInProcesses, bool),
     ) -> anyhow::Result<Self> {
-        let lines = lines.clone();
-        let ask: Ask = Box::new(move |events| lines.tell_all(&NodeRequest::Stamps(events.to_vec())));
-        let outside = (page.map(Page::hub), Some(ask));
-        let collector = tracing::collect(plan, tracing, file.map(Path::to_owned), outside)?;
-        let take: TakeStamps = Arc::new(collector.sender());
-        Ok(Self { collector, take })
+        let mut nodes = plan.nodes.clone();
+        let mut listeners = match listeners {
+            Some(listeners) => listeners,
+            None => loopback_listeners(plan, &mut nodes)?,
+        };
+        // No node connects to a builder, but the configuration of a distributed system gives every node an address.
+        for node in nodes.iter_mut().filter(|node| node.address.is_none()) {
+            node.address = Some(format!("127.0.0.1:{}", UNUSED_PORT + node.id.index));
+        }
+        let config = scratch.path.join(CONFIGURATION);
+        let mut effective = plan.config.clone();
+        effective.set_nodes(&nodes);
+        std::fs::write(&config, effective.to_toml())
+            .with_context(|| format!("cannot write {}", config.display()))?;
+        let tracing = tracing::tracing(&plan.config);
+        let mut family = Self {
+            processes: Vec::new(),
+            launch: Launch {
+                config,
+                key: key.map(|digits| NodeKey::keep(&scratch.path, digits)).transpose()?,
+                messages: page.is_some() || directory.is_some(),
+                metrics: page.is_some(),
+                stamps: tracing.is_some(),
+                goes_on,
+                following: None,
+            },
+            key: key.map(str::to_owned),
+            met_in: plan.config.run.number,
+            next_event: None,
+            hosts: hosts.cloned(),
+            has_farm: plan.config.filter.has_farm(),
+            programs: programs::time_to_end(&plan.config).to_std(),
+            lost: Lost::default(),
+            stops: 0,
+            no_space: None,
+            page: page.cloned(),
+            controls: controls.cloned(),
+            steered: None,
+            next: next.clone(),
+            stamps: tracing.is_some().then(StampRoutes::default),
+            collecting: None,
+        };
+        family.next.begin_run(plan.config.run.number.0, &nodes, controls);
+        family.begin_traces(plan, traces)?;
+        for node in nodes {
+            let own =
+                listeners.iter_mut().find(|(id, _)| *id == node.id).and_then(|(_, socket)| socket.take());
+            family.start(node, own)?;
+        }
+        Ok(family)
     }
-}
 
-impl Family<'_> {
     fn start(&mut self, node: NodeConfig, listener: Option<TcpListener>) -> anyhow::Result<()> {
         let child = self.spawn(&node, listener.as_ref())?;
-        if let Some(controls) = self.controls.as_ref().filter(|_| node.id == NodeId::MANAGER) {
-            self.steered = Some(Steered::new(controls.clone(), self.lines.clone()));
+        if node.id == NodeId::MANAGER {
+            self.begin_steering();
         }
         let (started, restarts) = (Instant::now(), Restarts::new(RESTARTS));
         self.processes.push(Process {
@@ -199,8 +236,14 @@ impl Family<'_> {
             started,
             restarts,
             ended: None,
+            handed_over: None,
         });
         Ok(())
+    }
+
+    fn begin_steering(&mut self) {
+        let lines = &self.next.lines;
+        self.steered = self.controls.as_ref().map(|controls| Steered::new(controls.clone(), lines.clone()));
     }
 
     fn spawn(
@@ -208,12 +251,15 @@ impl Family<'_> {
         node: &NodeConfig,
         listener: Option<&TcpListener>,
     ) -> anyhow::Result<Box<dyn NodeProcess>> {
-        let stamps = self.collecting.as_ref().map(|collecting| collecting.take.clone());
-        let relayed = Relayed::new(&node.name, self.page.clone(), stamps);
-        if let Some(hosts) = self.hosts.filter(|_| node.agent.is_some()) {
+        let stamps = self.stamps.as_ref().map(StampRoutes::take);
+        let (next, id) = (self.next.clone(), node.id);
+        let relayed = Relayed::new(&node.name, self.page.clone(), stamps)
+            .succeeding(Box::new(move |news| next.take(id, news)));
+        let lines = &self.next.lines;
+        if let Some(hosts) = self.hosts.as_ref().filter(|_| node.agent.is_some()) {
             let mut relayed = relayed.printing();
             let process = hosts.start(node, Box::new(move |record| relayed.take(record)))?;
-            self.lines.add_remote(node.id, process.line());
+            lines.add_remote(node.id, process.line());
             return Ok(Box::new(process));
         }
         let take = self.launch.passes_records().then(|| -> TakeRecord {
@@ -223,30 +269,13 @@ impl Family<'_> {
         let is_steered = self.controls.is_some() && node.id == NodeId::MANAGER;
         let (process, line) = self.launch.start(node, listener, is_steered, take)?;
         if let Some(line) = line {
-            self.lines.add(node.id, line);
+            lines.add(node.id, line);
         }
+        self.next.ask_again(node.id);
         Ok(Box::new(process))
     }
 
-    /// Has the nodes answer requests for stamps of the last events, and then end. They have ended apart from that.
-    fn ask_for_last_stamps(&mut self) {
-        if let Some(Collecting { take, .. }) = &self.collecting {
-            take(CollectorNews::Ended);
-        }
-    }
-
-    /// Waits for the output of all nodes, and writes the last traces.
-    fn end_traces(&mut self) -> anyhow::Result<()> {
-        let Some(Collecting { collector, take }) = self.collecting.take() else { return Ok(()) };
-        for process in &mut self.processes {
-            process.child.text()?;
-        }
-        drop(take);
-        collector.finish();
-        Ok(())
-    }
-
-    /// Passes on signals and restarts dead builders and output nodes until the event manager ends. Then waits for the
+    /// Passes on signals and restarts dead nodes until the event manager ends, or hands over to the next run. Then waits for the
     /// others, which end when the event manager has told them to close. If the event manager is dead or its message did
     /// not reach them, a signal ends them.
     fn look_after(&mut self, stop: &AtomicBool) -> anyhow::Result<()> {
@@ -255,7 +284,7 @@ impl Family<'_> {
         let mut last_stamps = LastStamps::default();
         loop {
             self.stops += u32::from(stop.swap(false, Ordering::Relaxed));
-            if let Some(why) = self.hosts.and_then(Hosts::take_no_space) {
+            if let Some(why) = self.hosts.as_ref().and_then(|hosts| hosts.take_no_space()) {
                 log_as!(DISK_NEARLY_FULL; "the run ends: {why}");
                 self.stops += u32::from(self.no_space.replace(why).is_none());
             }
@@ -267,16 +296,20 @@ impl Family<'_> {
             for index in 0..self.processes.len() {
                 self.check(index, manager_ended.is_some())?;
             }
-            let all_ended = self.processes.iter().all(|process| process.ended.is_some());
-            if all_ended {
+            if self.processes.iter().all(Process::is_over) {
                 return Ok(());
             }
             last_stamps.advance(self);
-            let manager = self.manager().and_then(|process| process.ended.as_ref());
-            if let (Some(end), None) = (manager, manager_ended) {
+            let manager = self.manager().filter(|process| process.is_over());
+            if let (Some(manager), None) = (manager, manager_ended) {
                 manager_ended = Some(Instant::now());
-                self.hosts.iter().for_each(|hosts| hosts.let_go());
-                asked = !end.is_success;
+                let hands_over = self.hands_over();
+                asked = !hands_over && manager.ended.as_ref().is_some_and(|end| !end.is_success);
+                if !hands_over {
+                    self.hosts.iter().for_each(|hosts| hosts.let_go());
+                    // Those that have handed over end.
+                    self.next.lines.tell_all(&NodeRequest::End);
+                }
                 if asked {
                     self.signal_all(Signal::TERM);
                 }
@@ -288,7 +321,7 @@ impl Family<'_> {
             if let Some(at) = manager_ended {
                 self.kill_silent(at);
             }
-            std::thread::sleep(PERIOD);
+            self.next.wait(PERIOD);
         }
     }
 
@@ -296,33 +329,45 @@ impl Family<'_> {
         self.processes.iter().find(|process| process.node.id == NodeId::MANAGER)
     }
 
+    /// Returns whether the event manager has handed over to the next run.
+    fn hands_over(&self) -> bool {
+        self.manager().is_some_and(|process| process.handed_over.is_some() && process.ended.is_none())
+    }
+
     /// Passes on requests of the parent, one signal per round: two at once would merge into one.
     fn ask_to_stop(&mut self) {
         if self.stops > 0
             && let Some(process) = self.manager()
             && process.child.handles_signals()
+            && !process.is_over()
         {
             process.signal(Signal::INT);
             self.stops -= 1;
         }
     }
 
+    /// Signals all processes that have not handed over.
     fn signal_all(&self, signal: Signal) {
-        self.processes.iter().for_each(|process| process.signal(signal));
+        let processes = self.processes.iter().filter(|process| process.handed_over.is_none());
+        processes.for_each(|process| process.signal(signal));
     }
 
     fn check(&mut self, index: usize, closing: bool) -> anyhow::Result<()> {
         let process = &mut self.processes[index];
+        if let Some(handed_over) = self.next.take_handed_over(process.node.id) {
+            process.handed_over = Some(handed_over);
+        }
         if process.ended.is_some() {
             return if closing { Ok(()) } else { process.report_early_end() };
         }
         let Some(end) = process.child.try_wait()? else { return Ok(()) };
         let (name, status) = (&process.node.name, &end.status);
-        if process.is_recovered && !closing {
+        let is_over = process.handed_over.is_some();
+        if process.is_recovered && !closing && !is_over {
             log_as!(PROCESS_RESTARTED, peer = name; "{name} ended ({status}); it is started again, as asked for");
             return self.start_again(index);
         }
-        let again = process.node.id.role != Role::Manager && !closing && end.has_died;
+        let again = process.node.id.role != Role::Manager && !closing && !is_over && end.has_died;
         if again && process.restarts.died(process.started.elapsed().into()).is_some() {
             log_as!(PROCESS_RESTARTED, peer = name; "{name} died ({status}); it is restarted");
             return self.start_again(index);
@@ -338,6 +383,7 @@ impl Family<'_> {
         if let Some(page) = &self.page {
             page.hub().note_gone(name);
         }
+        self.next.lines.remove(process.node.id);
         process.ended = Some(end);
         Ok(())
     }
@@ -386,7 +432,7 @@ impl Family<'_> {
     fn kill_silent(&mut self, manager_ended: Instant) {
         let patience = PATIENCE + self.programs;
         let is_over = manager_ended.elapsed() > LONGEST_END + self.programs;
-        for process in self.processes.iter_mut().filter(|process| process.ended.is_none()) {
+        for process in self.processes.iter_mut().filter(|process| !process.is_over()) {
             let silence = process.silence(manager_ended);
             if process.is_killed || (silence <= patience && !is_over) {
                 continue;
@@ -406,7 +452,7 @@ impl Family<'_> {
         let mut others = Extras::default();
         let mut errors = Vec::new();
         for process in &mut self.processes {
-            let text = process.child.text()?;
+            let text = process.report()?;
             let name = &process.node.name;
             if process.node.id == NodeId::MANAGER {
                 manager = serde_json::from_str::<ManagerSummary>(&text).ok();
@@ -426,7 +472,7 @@ impl Family<'_> {
         summary.output = output;
         summary.ended_early =
             self.no_space.take().map(|why| EarlyEnd::new("disk_space", why)).or(summary.ended_early);
-        Ok(Outcome { summary, stored, errors })
+        Ok(Outcome { summary, stored, errors, traces: None })
     }
 }
 
@@ -439,37 +485,5 @@ fn no_books(output: Option<&Path>) -> anyhow::Error {
             path = path.display()
         )),
         None => error,
-    }
-}
-
-/// The last stamps of a run, which are asked for when the event manager has ended: then it is known which events are remarkable.
-#[derive(Default)]
-struct LastStamps {
-    manager_ended: Option<Instant>,
-    is_asked: bool,
-    are_there: bool,
-}
-
-/// Time after the end of the event manager in which the other nodes pass on their last remarks.
-const LAST_REMARKS: Duration = Duration::from_millis(150);
-
-/// Time that the collector has then to ask for the last stamps. Nodes answer before they take the request to end.
-const LAST_STAMPS: Duration = Duration::from_millis(250);
-
-impl LastStamps {
-    fn advance(&mut self, family: &mut Family<'_>) {
-        let has_ended = |process: &Process| process.child.node_has_ended() || process.ended.is_some();
-        if self.manager_ended.is_none() && family.manager().is_some_and(has_ended) {
-            self.manager_ended = Some(Instant::now());
-        }
-        let Some(at) = self.manager_ended else { return };
-        if !self.is_asked && at.elapsed() >= LAST_REMARKS {
-            self.is_asked = true;
-            family.ask_for_last_stamps();
-        }
-        if !self.are_there && at.elapsed() >= LAST_STAMPS {
-            self.are_there = true;
-            family.lines.tell_all(&NodeRequest::End);
-        }
     }
 }

@@ -61,6 +61,38 @@ pub(crate) enum Record {
     StampsLost(u64, u64),
     /// The node has ended. Its process answers requests until the parent sends [`NodeRequest::End`].
     NodeEnded,
+    /// News of the run that follows without a gap.
+    Succession(Succession),
+}
+
+/// News of a node, of the run that follows its present one without a gap.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Succession {
+    /// The node is at work to prepare this run.
+    Prepares(u32),
+    /// It has prepared this run, or cannot, for this reason.
+    Prepared(u32, Option<String>),
+    /// The triggers of this run have ended, and another one is to follow.
+    Due(u32),
+    /// The node has ended its part in a run, and waits for the next one.
+    HandedOver(HandedOver),
+}
+
+/// Part of a node in a run that another one follows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HandedOver {
+    pub(crate) run: u32,
+    /// First event of the next run, if the node knows it.
+    pub(crate) next_event: Option<u64>,
+    /// What a node prints that has ended: its summary, as JSON.
+    pub(crate) report: String,
+}
+
+impl From<Succession> for Record {
+    fn from(news: Succession) -> Self {
+        Self::Succession(news)
+    }
 }
 
 impl From<CollectorNews> for Record {
@@ -78,6 +110,8 @@ impl From<CollectorNews> for Record {
 /// Work for the thread that writes.
 enum Work {
     Write(Record),
+    /// Write a record behind everything that the node has published.
+    WriteLast(Record),
     /// Stamps of these events are wanted.
     Find(Vec<u64>),
 }
@@ -115,6 +149,14 @@ impl Relay {
         let body = move || writer.run(&records);
         let thread = std::thread::Builder::new().name("relay".into()).spawn(body);
         Ok(Self { sender: Some(sender), thread: Some(thread.context("cannot start a thread")?) })
+    }
+
+    /// Says that the node has ended its part in a run, after everything else that it says of that run.
+    pub(crate) fn hand_over(&self, handed_over: HandedOver) {
+        console::flush();
+        if let Some(sender) = &self.sender {
+            let _ = sender.send(Work::WriteLast(Succession::HandedOver(handed_over).into()));
+        }
     }
 
     /// Returns a way to pass it requests of the parent. It ends when that is dropped, and the relay is.
@@ -165,6 +207,10 @@ impl Writer {
                     until = Some(Instant::now() + PATIENCE);
                 }
                 Ok(Work::Write(record)) => write(&record),
+                Ok(Work::WriteLast(record)) => {
+                    self.write_news();
+                    write(&record);
+                }
                 Ok(Work::Find(events)) => self.find(&events),
                 Err(RecvTimeoutError::Timeout) => {
                     self.write_news();
@@ -233,7 +279,8 @@ impl Feed {
     }
 }
 
-fn write(record: &Record) {
+/// Writes a record for the parent.
+pub(crate) fn write(record: &Record) {
     let Ok(text) = serde_json::to_string(record) else { return };
     // Without a parent there is nobody to tell.
     let _ = writeln!(std::io::stdout().lock(), "{RECORD_SEPARATOR}{text}");
@@ -247,6 +294,8 @@ pub(crate) struct Relayed {
     publisher: Option<Publisher>,
     /// Takes stamps and remarks, if traces are wanted.
     stamps: Option<TakeStamps>,
+    /// Takes news of the next run, if one can follow without a gap.
+    succession: Option<TakeSuccession>,
     /// Whether it prints its messages on another host.
     is_elsewhere: bool,
 }
@@ -254,9 +303,18 @@ pub(crate) struct Relayed {
 /// Takes stamps and remarks of other processes.
 pub(crate) type TakeStamps = Arc<dyn Fn(CollectorNews) + Send + Sync>;
 
+/// Takes news of the next run.
+pub(crate) type TakeSuccession = Box<dyn Fn(Succession) + Send>;
+
 impl Relayed {
     pub(crate) fn new(node: &str, page: Option<Page>, stamps: Option<TakeStamps>) -> Self {
-        Self { node: node.to_owned(), page, publisher: None, stamps, is_elsewhere: false }
+        let (publisher, succession) = (None, None);
+        Self { node: node.to_owned(), page, publisher, stamps, succession, is_elsewhere: false }
+    }
+
+    /// Passes news of the next run to `take`.
+    pub(crate) fn succeeding(self, take: TakeSuccession) -> Self {
+        Self { succession: Some(take), ..self }
     }
 
     /// Prints the messages as well: the node is on another host.
@@ -297,6 +355,7 @@ impl Relayed {
             Record::Stamps(event, stamps) => self.collect(CollectorNews::Stamps(event, stamps)),
             Record::Answered(events) => self.collect(CollectorNews::Answered(events)),
             Record::StampsLost(stamps, remarks) => self.collect(CollectorNews::Lost(stamps, remarks)),
+            Record::Succession(news) => self.succession.iter().for_each(|take| take(news.clone())),
             Record::NodeEnded => {}
         }
     }

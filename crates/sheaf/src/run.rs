@@ -26,12 +26,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 /// Results of a run.
 pub(crate) struct Outcome {
     pub(crate) summary: Summary,
     pub(crate) stored: Stored,
     pub(crate) errors: Vec<String>,
+    /// Writes the last traces, where the nodes of the run go on with the next one.
+    pub(crate) traces: Option<JoinHandle<()>>,
 }
 
 /// Beginning of a run.
@@ -94,7 +97,7 @@ pub(crate) fn in_process(
     // Events of a fenced builder are built elsewhere or dropped and accounted for.
     let failed = ended.errors.iter().filter(|error| !matches!(error, NodeError::Fenced(_)));
     let errors = failed.map(|error| plan.explain(error)).collect();
-    Ok((Outcome { summary, stored, errors }, following))
+    Ok((Outcome { summary, stored, errors, traces: None }, following))
 }
 
 /// Parts of a run that the run which follows it in this process goes on with.

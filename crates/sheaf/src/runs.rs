@@ -21,6 +21,7 @@ use crate::host_message::HostRun;
 use crate::network::{self, Listeners};
 use crate::page::Page;
 use crate::plan::{Plan, triggers_of};
+use crate::processes::NextInProcesses;
 use crate::records::comments::{self, Comment};
 use crate::records::{Like, configuration_name};
 use crate::remote::Hosts;
@@ -68,7 +69,7 @@ fn make_all(
     let page = match controlled {
         Some(controlled) => {
             let has_processes = has_processes(arguments, &config)?;
-            controlled.note_configuration(&config, has_processes, no_succession(&config, has_processes))?;
+            controlled.note_configuration(&config, has_processes, no_succession(&config)?)?;
             Some(controlled.page().clone())
         }
         None => {
@@ -88,13 +89,15 @@ fn make_all(
         controls.excluded.set(excluded);
     }
     if config.run.continuous
-        && let Some(why) = no_succession(&config, has_processes(arguments, &config)?)
+        && let Some(why) = no_succession(&config)?
     {
         bail!("`run.continuous`: no run can follow another one without a gap: {why}");
     }
     let switching = controlled.map(Controlled::switching);
     let limits = switching.map_or_else(Limits::default, |_| Limits::of_file(arguments.config.as_deref()));
+    let can_switch = no_succession(&config)?.is_none();
     let (values, early_farms) = (&values, Arc::default());
+    let next_in_processes = NextInProcesses::default();
     let runs = Runs {
         arguments,
         console,
@@ -106,7 +109,9 @@ fn make_all(
         origin,
         switching,
         limits,
+        can_switch,
         early_farms,
+        next_in_processes,
     };
     let verdict = runs.make_all(&config)?;
     if let Some(page) = page.filter(|_| controlled.is_none() && !unseen) {
@@ -121,19 +126,20 @@ fn has_processes(arguments: &RunArguments, config: &Config) -> anyhow::Result<bo
 }
 
 /// Returns why no run can follow another one without a gap, in words; `None` if one can.
-fn no_succession(config: &Config, has_processes: bool) -> Option<String> {
+fn no_succession(config: &Config) -> anyhow::Result<Option<String>> {
+    let has_agents = config.nodes()?.iter().any(|node| node.agent.is_some());
     let why = if !triggers_of(config.trigger.mode).can_pause() {
         "its triggers come from its data, and its readout units would divide them at different events"
     } else if config.source.is_timed() {
         "its data are cut by time, and the accounts of hits are those of one run"
     } else if config.preprocessing.path.is_some() {
         "its readout units process fragments"
-    } else if has_processes {
-        "its nodes are processes, each of which takes part in one run"
+    } else if has_agents {
+        "agents start its nodes, each of which takes part in one run"
     } else {
-        return None;
+        return Ok(None);
     };
-    Some(why.to_owned())
+    Ok(Some(why.to_owned()))
 }
 
 /// Conditions of a configuration file that end a run, without those that were given for one run.
@@ -212,7 +218,7 @@ fn configuration(arguments: &RunArguments) -> anyhow::Result<(Config, NameAndOri
 struct Prepared {
     scratch: Scratch,
     /// The hosts of the nodes that agents start.
-    hosts: Option<Hosts>,
+    hosts: Option<Arc<Hosts>>,
     /// The sockets of the nodes of this host, if there are such hosts.
     listeners: Option<Listeners>,
     /// Digits of the key by which processes of nodes know each other, where the configuration names none.
@@ -238,7 +244,7 @@ impl Ready {
     /// Gives up the run, which another one was to hand over to.
     fn abandon(self) {
         let Self { plan, directory, prepared, hooks, .. } = self;
-        prepared.hosts.iter().for_each(Hosts::abandon);
+        prepared.hosts.iter().for_each(|hosts| hosts.abandon());
         let why = anyhow!("run {} is not started: the run before it was stopped", plan.config.run.number);
         hooks.after_stop(Some(&why));
         directory.into_iter().for_each(RunDirectory::abandon);
@@ -273,7 +279,11 @@ struct Runs<'a> {
     switching: Option<&'a Switching>,
     /// Conditions that end a run which follows another one.
     limits: Limits,
+    /// Whether a controller may ask for the next run.
+    can_switch: bool,
     early_farms: Arc<EarlyFarms>,
+    /// What nodes that are processes say of the next run.
+    next_in_processes: NextInProcesses,
 }
 
 /// A run that somebody has asked for.
@@ -339,7 +349,7 @@ impl Runs<'_> {
         {
             Ok(()) => Ok(prepared),
             Err(error) => {
-                prepared.hosts.iter().for_each(Hosts::abandon);
+                prepared.hosts.iter().for_each(|hosts| hosts.abandon());
                 Err(error)
             }
         });
@@ -403,7 +413,7 @@ impl Runs<'_> {
         if let Some(directory) = directory.filter(|_| !records.is_empty()) {
             directory.note_code(records)?;
         }
-        Ok(Prepared { scratch, hosts, listeners, key })
+        Ok(Prepared { scratch, hosts: hosts.map(Arc::new), listeners, key })
     }
 
     /// Has agents prepare the nodes of their hosts.

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -36,11 +37,30 @@ pub(crate) enum NodeRequest {
         /// Indices of readout units and of builder units that are to be excluded.
         #[serde(default)]
         excluded_nodes: [BTreeSet<u16>; 2],
+        /// Whether another run follows without a gap when this one ends, and whether this one is to end in favour of it.
+        #[serde(default)]
+        succession: [bool; 2],
     },
+    /// Prepare the next run while the present one goes on.
+    Prepare(NextRun),
+    /// The run of this number, which was to be prepared, is not to be.
+    CallOff(u32),
+    /// Begin the next run. The node has handed over.
+    Begin(NextRun),
     /// The stamps of these events are wanted.
     Stamps(Vec<u64>),
     /// Nothing more is wanted of a node that has ended.
     End,
+}
+
+/// A run that follows another one without a gap, for a node that takes part in both.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NextRun {
+    pub(crate) run: u32,
+    /// Its configuration, with copies of the code that it loads beside.
+    pub(crate) configuration: PathBuf,
+    /// Whether another run follows it without a gap.
+    pub(crate) hands_over: bool,
 }
 
 /// Passes requests to a node of another host. Returns whether a request is on its way.
@@ -88,10 +108,19 @@ impl NodeLines {
         true
     }
 
+    /// Forgets the line to a node that has ended.
+    pub(crate) fn remove(&self, node: NodeId) {
+        self.lines().remove(&node);
+    }
+
+    /// Returns the nodes that take requests.
+    pub(crate) fn nodes(&self) -> Vec<NodeId> {
+        self.lines().keys().copied().collect()
+    }
+
     /// Passes a request to all nodes. Returns the number of those that take it.
     pub(crate) fn tell_all(&self, request: &NodeRequest) -> usize {
-        let nodes: Vec<_> = self.lines().keys().copied().collect();
-        nodes.into_iter().filter(|node| self.tell(*node, request)).count()
+        self.nodes().into_iter().filter(|node| self.tell(*node, request)).count()
     }
 
     fn lines(&self) -> MutexGuard<'_, BTreeMap<NodeId, NodeLine>> {
@@ -113,7 +142,8 @@ impl Steered {
 
     /// Passes on requests that have changed.
     pub(crate) fn pass_on(&mut self) {
-        let RunControls { hold, pause, excluded, .. } = &*self.controls;
+        let RunControls { hold, pause, excluded, succession, .. } = &*self.controls;
+        let ends = succession.next.load(Ordering::Acquire);
         let Exclusions { sources, nodes } = excluded.get();
         let of = |role| nodes.iter().filter(|node| node.role == role).map(|node| node.index).collect();
         let request = NodeRequest::Course {
@@ -121,6 +151,7 @@ impl Steered {
             pause: pause.load(Ordering::Relaxed),
             excluded: sources.into_iter().map(|source| source.0).collect(),
             excluded_nodes: [Role::Readout, Role::Builder].map(of),
+            succession: [succession.hands_over.load(Ordering::Relaxed), ends],
         };
         if self.sent.as_ref() != Some(&request) {
             let _ = self.lines.tell(NodeId::MANAGER, &request);
@@ -140,7 +171,8 @@ pub(crate) fn follow(
     let body = move || {
         for line in lines.map_while(Result::ok) {
             match serde_json::from_str(&line) {
-                Ok(NodeRequest::Course { hold, pause, excluded, excluded_nodes: [readouts, builders] }) => {
+                Ok(NodeRequest::Course { hold, pause, excluded, excluded_nodes, succession }) => {
+                    let [readouts, builders] = excluded_nodes;
                     let readouts = readouts.into_iter().map(NodeId::readout);
                     let nodes = readouts.chain(builders.into_iter().map(NodeId::builder)).collect();
                     let sources = excluded.into_iter().map(SourceId).collect();
@@ -148,6 +180,14 @@ pub(crate) fn follow(
                     controls.excluded.set(Exclusions { sources, nodes });
                     controls.hold.store(hold, Ordering::Relaxed);
                     controls.pause.store(pause, Ordering::Relaxed);
+                    let [hands_over, ends] = succession;
+                    controls.succession.hands_over.store(hands_over, Ordering::Relaxed);
+                    controls.succession.next.store(ends, Ordering::Release);
+                }
+                Ok(NodeRequest::Begin(next)) => {
+                    // Requests that follow are for this run.
+                    controls.succession.begin_run(next.hands_over);
+                    other(NodeRequest::Begin(next));
                 }
                 Ok(NodeRequest::End) => break,
                 Ok(request) => other(request),

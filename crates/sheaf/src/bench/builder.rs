@@ -8,7 +8,7 @@ use super::scan::Scan;
 use super::{bounds, configured};
 use crate::page::View;
 use crate::plan::Plan;
-use crate::processes::{self, Places};
+use crate::processes::{self, NextInProcesses, Places};
 use crate::run::{Onset, in_process};
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::summary::{Summary, cpu_seconds};
@@ -270,7 +270,8 @@ pub(super) fn run_once(
             listeners: None,
             key: key.as_deref(),
         };
-        processes::run(&plan, places, scan.stop, view)?
+        let onset = processes::Onset { next: &NextInProcesses::default(), goes_on: false, before: None };
+        processes::run(&plan, places, scan.stop, (view, onset))?.0
     } else {
         in_process(
             &plan,

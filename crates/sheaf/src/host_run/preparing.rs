@@ -77,6 +77,8 @@ fn furnish(run: &HostRun, plan: &mut Plan, part: &HostPart) -> anyhow::Result<(S
         messages: true,
         metrics: run.metrics,
         stamps: tracing::tracing(&plan.config).is_some(),
+        goes_on: false,
+        following: None,
     };
     let ready = HostReady {
         host: next::host(),

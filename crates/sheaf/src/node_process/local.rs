@@ -9,6 +9,7 @@ use sheaf_config::NodeConfig;
 use sheaf_key::RunKey;
 use sheaf_machine::process::processor_ticks;
 use sheaf_telemetry::log_as;
+use sheaf_wire::{EventId, RunNumber};
 use std::io::{BufReader, Read};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -32,12 +33,16 @@ pub(crate) struct Launch {
     pub(crate) metrics: bool,
     /// Whether somebody wants their stamps, for traces.
     pub(crate) stamps: bool,
+    /// Whether they go on with runs that follow without a gap.
+    pub(crate) goes_on: bool,
+    /// The run in which the nodes have met, and the first event of this one, if it is one that follows.
+    pub(crate) following: Option<(RunNumber, EventId)>,
 }
 
 impl Launch {
     /// Returns whether the nodes pass on records.
     pub(crate) fn passes_records(&self) -> bool {
-        self.messages || self.metrics || self.stamps
+        self.messages || self.metrics || self.stamps || self.goes_on
     }
 
     /// Starts the process of a node. `listener` is its socket, if others connect to it. `is_steered` is whether it takes requests of a
@@ -56,7 +61,7 @@ impl Launch {
             None => Stdio::null(),
         };
         let mut command = self.command(node, is_steered)?;
-        let takes_requests = self.stamps || is_steered;
+        let takes_requests = self.stamps || is_steered || self.goes_on;
         let sockets = takes_requests.then(UnixStream::pair).transpose().context("cannot make a socket")?;
         let (socket, its_end) = sockets.unzip();
         let stdout = its_end.map_or_else(Stdio::piped, |its_end| Stdio::from(OwnedFd::from(its_end)));
@@ -82,11 +87,15 @@ impl Launch {
         if let Some(NodeKey(path)) = &self.key {
             command.arg("--run-key").arg(path);
         }
+        if let Some((met_in, first)) = self.following {
+            command.arg("--met-in").arg(met_in.to_string()).arg("--first-event").arg(first.to_string());
+        }
         let arguments = [
-            (self.messages, "--logged"),
+            (self.messages || self.goes_on, "--logged"),
             (self.metrics, "--relay"),
             (self.stamps, "--traced"),
             (is_steered, "--steered"),
+            (self.goes_on, "--goes-on"),
         ];
         command.args(arguments.iter().filter(|(is_given, _)| *is_given).map(|(_, argument)| argument));
         match console::verbosity() {

@@ -1,6 +1,7 @@
 //! The process of a node, as the parent of the run looks after it.
 
 use crate::node_process::{Life, NodeProcess, ProcessEnd};
+use crate::relay::HandedOver;
 use crate::summary::NodeSummary;
 use rustix::process::Signal;
 use sheaf_config::NodeConfig;
@@ -25,9 +26,29 @@ pub(super) struct Process {
     pub(super) restarts: Restarts,
     /// The end of the process, once it has ended for good.
     pub(super) ended: Option<ProcessEnd>,
+    /// Its part in the present run, once it has handed over to the next one.
+    pub(super) handed_over: Option<HandedOver>,
 }
 
 impl Process {
+    /// Returns whether its part in the present run is over.
+    pub(super) fn is_over(&self) -> bool {
+        self.ended.is_some() || self.handed_over.is_some()
+    }
+
+    /// Returns the first event of the next run, if it has handed over and knows it.
+    pub(super) fn next_event(&self) -> Option<u64> {
+        self.handed_over.as_ref().and_then(|handed_over| handed_over.next_event)
+    }
+
+    /// Returns its report of the present run. Waits until the whole output is read of a process that has ended.
+    pub(super) fn report(&mut self) -> anyhow::Result<String> {
+        match &self.handed_over {
+            Some(handed_over) => Ok(handed_over.report.clone()),
+            None => self.child.text(),
+        }
+    }
+
     pub(super) fn signal(&self, signal: Signal) {
         if self.ended.is_some() {
             return;

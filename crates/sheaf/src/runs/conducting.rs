@@ -1,5 +1,6 @@
 //! A run from its start to its record.
 
+use super::succession::Before;
 use super::{Ready, Runs, begin_log};
 use crate::Verdict;
 use crate::commands::{CommandsEnd, RunCommands};
@@ -11,7 +12,7 @@ use crate::page::View;
 use crate::plan::Plan;
 use crate::processes::Places;
 use crate::remote::Hosts;
-use crate::run::{Following, Onset, Outcome, in_process};
+use crate::run::{Onset, Outcome, in_process};
 use crate::run_directory::{OtherParts, RunDirectory, Scratch};
 use crate::summary::{EarlyEnd, Summary, headline};
 use crate::{histograms, processes, records, slow_control, space, tracing};
@@ -21,12 +22,13 @@ use sheaf_node::Clock;
 use sheaf_store::run::EndRecord;
 use sheaf_telemetry::{codes, log_as};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 /// A run whose nodes have ended. Its files and its record are to be closed.
 pub(super) struct Conducted {
     plan: Arc<Plan>,
     directory: Option<RunDirectory>,
-    hosts: Option<Hosts>,
+    hosts: Option<Arc<Hosts>>,
     outcome: Outcome,
     end: EndRecord,
     hooks: Arc<RunHooks>,
@@ -78,8 +80,8 @@ impl Runs<'_> {
     pub(super) fn conduct(
         &self,
         ready: Ready,
-        before: Option<Following>,
-    ) -> anyhow::Result<(Conducted, Option<Following>)> {
+        before: Option<Before>,
+    ) -> anyhow::Result<(Conducted, Option<Before>)> {
         let hooks = ready.hooks.clone();
         self.owe_hooks(&ready);
         let number = ready.plan.config.run.number;
@@ -107,8 +109,8 @@ impl Runs<'_> {
     fn run_nodes(
         &self,
         Ready { plan, directory, prepared, hooks, clock, cpu_before, has_log, asked }: Ready,
-        before: Option<Following>,
-    ) -> anyhow::Result<(Conducted, Option<Following>)> {
+        before: Option<Before>,
+    ) -> anyhow::Result<(Conducted, Option<Before>)> {
         let super::Prepared { scratch, hosts, listeners, key } = prepared;
         let run = plan.config.run.number;
         let has_processes = self.has_processes(&plan);
@@ -154,10 +156,16 @@ impl Runs<'_> {
                 listeners,
                 key: key.as_deref(),
             };
-            (processes::run(&plan, places, stop, view)?, None)
+            let before = before.and_then(Before::processes);
+            let goes_on = self.goes_on(&plan.config);
+            let onset = processes::Onset { next: &self.next_in_processes, goes_on, before };
+            let (outcome, family) = processes::run(&plan, places, stop, (view, onset))?;
+            (outcome, family.map(|family| Before::Processes(Box::new(family))))
         } else {
+            let before = before.and_then(Before::threads);
             let onset = Onset { clock, before, early_farms: self.early_farms.clone() };
-            in_process(&plan, path, stop.clone(), view, onset)?
+            let (outcome, following) = in_process(&plan, path, stop.clone(), view, onset)?;
+            (outcome, following.map(Before::Threads))
         };
         drop(before_stop);
         let histograms = histograms::finish(receiver);
@@ -211,11 +219,13 @@ impl Runs<'_> {
 
     fn close_run(&self, conducted: Conducted) -> anyhow::Result<Verdict> {
         let Conducted { plan, directory, hosts, outcome, end, clock, .. } = conducted;
-        let Outcome { summary, stored, errors } = outcome;
+        let Outcome { summary, stored, errors, traces } = outcome;
+        // Their file is in the directory.
+        let _ = traces.map(JoinHandle::join);
         let path = directory.as_ref().map(|directory| directory.path.clone());
         let close = || match (directory, hosts) {
             (Some(directory), hosts) => {
-                let others = hosts.as_ref().map(|hosts| -> &dyn OtherParts { hosts });
+                let others = hosts.as_ref().map(|hosts| -> &dyn OtherParts { &**hosts });
                 directory.close(&stored, (summary.ledger_json(), end), clock.now(), others)
             }
             (None, Some(hosts)) => {

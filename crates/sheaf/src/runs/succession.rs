@@ -8,6 +8,7 @@ use super::{Ready, Runs, Wanted};
 use crate::Verdict;
 use crate::arguments::ControlledArguments;
 use crate::plan::Plan;
+use crate::processes::Family;
 use crate::run::Following;
 use sheaf_config::Config;
 use sheaf_control::NextRun;
@@ -29,7 +30,41 @@ const LOOK_IF_WANTED: Duration = Duration::from_millis(20);
 const CLOSING: usize = 8;
 
 /// A run that has ended, and what it leaves for one that follows without a gap.
-type EndedRun = (Conducted, Option<Following>);
+type EndedRun = (Conducted, Option<Before>);
+
+/// Parts of a run that the run which follows it without a gap goes on with.
+pub(super) enum Before {
+    /// Nodes that are threads of this process.
+    Threads(Following),
+    /// Nodes that are processes.
+    Processes(Box<Family>),
+}
+
+impl Before {
+    /// Returns those of nodes that are threads.
+    pub(super) fn threads(self) -> Option<Following> {
+        match self {
+            Self::Threads(following) => Some(following),
+            Self::Processes(_) => None,
+        }
+    }
+
+    /// Returns those of nodes that are processes.
+    pub(super) fn processes(self) -> Option<Family> {
+        match self {
+            Self::Threads(_) => None,
+            Self::Processes(family) => Some(*family),
+        }
+    }
+
+    /// Ends everything, because no run follows after all.
+    fn abandon(self) {
+        match self {
+            Self::Threads(following) => following.abandon(),
+            Self::Processes(family) => family.abandon(),
+        }
+    }
+}
 
 /// Runs on their way to the thread that closes one after the other.
 struct Closings<'a> {
@@ -65,7 +100,7 @@ impl Runs<'_> {
     fn make_each(&self, config: &Config, closings: &Closings<'_>) -> anyhow::Result<Verdict> {
         let mut verdict = Verdict::Good;
         let (mut last, mut next) = (None, None);
-        let mut before: Option<Following> = None;
+        let mut before: Option<Before> = None;
         for count in 1_u32.. {
             if !self.steering.begin_run() {
                 break;
@@ -83,8 +118,22 @@ impl Runs<'_> {
             last = Some(ready.plan.config.run.number);
             let (conducted, prepared) =
                 self.conduct_and_prepare(config, (ready, before.take()), closings.waiting);
-            let (conducted, following) = conducted?;
-            (before, next) = (following, prepared.transpose()?);
+            let (conducted, following) = match conducted {
+                Ok(ended) => ended,
+                Err(error) => {
+                    prepared.and_then(Result::ok).into_iter().for_each(Ready::abandon);
+                    return Err(error);
+                }
+            };
+            before = following;
+            next = match prepared.transpose() {
+                Ok(next) => next,
+                Err(error) => {
+                    before.into_iter().for_each(Before::abandon);
+                    self.close(conducted)?;
+                    return Err(error);
+                }
+            };
             if next.is_some() {
                 closings.give(conducted);
                 continue;
@@ -94,7 +143,7 @@ impl Runs<'_> {
                 break;
             }
         }
-        before.into_iter().for_each(Following::abandon);
+        before.into_iter().for_each(Before::abandon);
         next.into_iter().for_each(Ready::abandon);
         self.early_farms.end();
         Ok(verdict)
@@ -119,6 +168,11 @@ impl Runs<'_> {
             verdict = verdict.and_then(|verdict| closed.map(|_| verdict));
         }
         verdict
+    }
+
+    /// Returns whether a run may be followed by another one without a gap. Otherwise nobody can ask for that.
+    pub(super) fn goes_on(&self, config: &Config) -> bool {
+        config.run.continuous || (self.switching.is_some() && self.can_switch)
     }
 
     /// Returns the run that was asked for when this process was started.
@@ -151,15 +205,14 @@ impl Runs<'_> {
     fn conduct_and_prepare(
         &self,
         config: &Config,
-        (ready, before): (Ready, Option<Following>),
+        (ready, before): (Ready, Option<Before>),
         closing: &AtomicUsize,
     ) -> (anyhow::Result<EndedRun>, Option<anyhow::Result<Ready>>) {
         let (plan, clock, is_over) = (ready.plan.clone(), ready.clock, AtomicBool::new(false));
         scope(|threads| {
             let prepare = || self.prepare_next(config, (&plan, clock), (&is_over, closing));
             // Nobody can ask for a run without a gap otherwise.
-            let may_be_followed = config.run.continuous || self.switching.is_some();
-            let preparing = may_be_followed.then(|| threads.spawn(prepare));
+            let preparing = self.goes_on(config).then(|| threads.spawn(prepare));
             let conducted = self.conduct(ready, before);
             is_over.store(true, Ordering::Relaxed);
             let prepared = preparing.and_then(|thread| {
@@ -185,9 +238,14 @@ impl Runs<'_> {
             // Where the present run has ended for the next one, the next one is wanted in any case.
             let is_due = succession.is_due.load(Ordering::Relaxed);
             let is_over = || self.steering.is_over() || (!is_due && is_over.load(Ordering::Relaxed));
-            match self.early_farms.make(&ready.plan, directory.as_deref(), (clock, &is_over)) {
+            let prepared = match self.has_processes(&ready.plan) {
+                true => self.next_in_processes.prepare(&ready.plan, &ready.prepared.scratch.path, (&is_over, is_due)),
+                false => self.early_farms.make(&ready.plan, directory.as_deref(), (clock, &is_over)),
+            };
+            match prepared {
                 Ok(()) => Ok(ready),
                 Err(error) => {
+                    self.next_in_processes.call_off();
                     ready.abandon();
                     Err(error)
                 }

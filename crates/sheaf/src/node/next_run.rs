@@ -1,0 +1,170 @@
+//! The run that follows without a gap, in the process of a node: it is prepared on a thread of its own while the present run goes on.
+
+use crate::code::Code;
+use crate::drivers::DriverMaker;
+use crate::early_farms::EarlyFarms;
+use crate::plan::Plan;
+use crate::relay::{self, Succession};
+use crate::run_paths;
+use crate::steered::{NextRun, NodeRequest};
+use anyhow::Context as _;
+use sheaf_config::{Config, NodeConfig};
+use sheaf_key::RunKey;
+use sheaf_node::{Clock, RunControls};
+use sheaf_wire::{NodeId, RunNumber};
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// Interval at which the process of the event manager looks whether the triggers of its run have ended: those of the next one wait.
+const LOOK_IF_DUE: Duration = Duration::from_millis(2);
+
+/// Interval at which it looks whether another run follows at all, and others look whether they are to leave.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Interval at which a node that prepares a run says so.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+
+/// A plan, or why there is none.
+type Planned = Result<Arc<Plan>, String>;
+
+/// The runs that follow the present one in this process.
+pub(super) struct NextRuns {
+    /// Until there is a way to pass orders. The thread ends with that.
+    orders: Option<Sender<NodeRequest>>,
+    called_off: Arc<AtomicU32>,
+    begun: Receiver<Planned>,
+}
+
+impl NextRuns {
+    /// Begins to take orders.
+    pub(super) fn begin(preparing: &Preparing) -> anyhow::Result<Self> {
+        let (orders, taken) = channel();
+        let (begins, begun) = channel();
+        let called_off = preparing.called_off.clone();
+        let preparing = preparing.clone();
+        let body = move || preparing.follow(&taken, &begins);
+        std::thread::Builder::new().name("next run".into()).spawn(body).context("cannot start a thread")?;
+        Ok(Self { orders: Some(orders), called_off, begun })
+    }
+
+    /// Returns the way to pass orders of the parent. When it is dropped, no run follows.
+    pub(super) fn requests(&mut self) -> impl FnMut(NodeRequest) + Send + use<> {
+        let (orders, called_off) = (self.orders.take(), self.called_off.clone());
+        move |request| {
+            if let NodeRequest::CallOff(run) = request {
+                called_off.store(run, Ordering::Relaxed);
+            }
+            let _ = orders.as_ref().map(|orders| orders.send(request));
+        }
+    }
+
+    /// Waits for the beginning of the next run. Returns `None` if none follows, or `is_left`.
+    pub(super) fn wait(&self, is_left: impl Fn() -> bool) -> Option<Planned> {
+        loop {
+            match self.begun.recv_timeout(LOOK) {
+                Ok(planned) => return Some(planned),
+                Err(RecvTimeoutError::Timeout) if !is_left() => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+/// Things that the preparation of a run needs.
+#[derive(Clone)]
+pub(super) struct Preparing {
+    node: (NodeId, String),
+    key: Option<RunKey>,
+    clock: Clock,
+    controls: Arc<RunControls>,
+    early_farms: Arc<EarlyFarms>,
+    /// Number of a run that is not to be.
+    called_off: Arc<AtomicU32>,
+    /// Number of the present run.
+    run: u32,
+}
+
+impl Preparing {
+    pub(super) fn new(maker: &DriverMaker, node: &NodeConfig) -> Self {
+        Self {
+            node: (node.id, node.name.clone()),
+            key: maker.plan.key.clone(),
+            clock: maker.clock,
+            controls: maker.controls.clone(),
+            early_farms: maker.early_farms.clone(),
+            called_off: Arc::default(),
+            run: maker.plan.config.run.number.0,
+        }
+    }
+
+    /// Carries out orders until there will be no more.
+    fn follow(mut self, orders: &Receiver<NodeRequest>, begins: &Sender<Planned>) {
+        let mut prepared: Option<(u32, Arc<Plan>)> = None;
+        let mut is_due = false;
+        loop {
+            match orders.recv_timeout(self.pause()) {
+                Ok(NodeRequest::Prepare(next)) => {
+                    let planned = self.prepare(&next);
+                    let error = planned.as_ref().err().cloned();
+                    prepared = planned.ok().map(|plan| (next.run, plan));
+                    relay::write(&Succession::Prepared(next.run, error).into());
+                }
+                Ok(NodeRequest::Begin(next)) => {
+                    let ready = prepared.take().filter(|(run, _)| *run == next.run);
+                    let planned = ready.map_or_else(|| self.prepare(&next), |(_, plan)| Ok(plan));
+                    (self.run, is_due) = (next.run, false);
+                    if begins.send(planned).is_err() {
+                        return;
+                    }
+                }
+                Ok(NodeRequest::CallOff(run)) => {
+                    if prepared.take_if(|(ready, _)| *ready == run).is_some() {
+                        self.early_farms.end();
+                    }
+                }
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return self.early_farms.end(),
+            }
+            let succession = &self.controls.succession;
+            if self.node.0 == NodeId::MANAGER && succession.is_due.load(Ordering::Relaxed) && !is_due {
+                is_due = true;
+                relay::write(&Succession::Due(self.run).into());
+            }
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        let hands_over = self.controls.succession.hands_over.load(Ordering::Relaxed);
+        if hands_over && self.node.0 == NodeId::MANAGER { LOOK_IF_DUE } else { LOOK }
+    }
+
+    /// Reads the configuration of a run, and has the workers of a builder unit load their filters. The parent has tried everything that it can.
+    fn prepare(&self, next: &NextRun) -> Planned {
+        self.plan(next.run, &next.configuration).map_err(|error| crate::describe(&error))
+    }
+
+    fn plan(&self, run: u32, file: &Path) -> anyhow::Result<Arc<Plan>> {
+        let config = Config::load_for_node_with(file, &self.node.1, |config| {
+            config.run.number = RunNumber(run);
+        })?;
+        let mut plan = Plan::new(config)?;
+        plan.goes_on = true;
+        plan.key.clone_from(&self.key);
+        plan.code = Code::beside(&plan.config, file);
+        let directory = plan.writes_files().then(|| run_paths::path_of(&plan.config));
+        let said = Cell::new(Instant::now());
+        let is_over = || {
+            if said.get().elapsed() >= SIGN_OF_LIFE {
+                said.set(Instant::now());
+                relay::write(&Succession::Prepares(run).into());
+            }
+            self.called_off.load(Ordering::Relaxed) == run
+        };
+        self.early_farms.make(&plan, directory.as_deref(), (self.clock, &is_over))?;
+        Ok(Arc::new(plan))
+    }
+}
