@@ -39,6 +39,7 @@ pub(crate) struct NextInProcesses {
 struct State {
     /// Number of the present run.
     run: u32,
+    /// Those of the present run, until its event manager has handed over.
     controls: Option<Arc<RunControls>>,
     /// The nodes, with their addresses.
     nodes: Vec<NodeConfig>,
@@ -96,6 +97,10 @@ impl NextInProcesses {
                 }
             }
             Succession::HandedOver(handed_over) if handed_over.run == state.run => {
+                if node == NodeId::MANAGER {
+                    // Whatever it says later of this run comes after the next one has begun here.
+                    state.controls = None;
+                }
                 state.handed_over.insert(node, handed_over);
             }
             other => log::debug!("{node}: news of another run: {other:?}"),
