@@ -391,11 +391,7 @@ impl Family {
     /// Starts the process of a node again that has ended.
     fn start_again(&mut self, index: usize) -> anyhow::Result<()> {
         let process = &self.processes[index];
-        match process.node.id.role {
-            Role::Output => self.lost.outputs += 1,
-            Role::Builder => self.lost.farms += u64::from(self.has_farm),
-            Role::Readout | Role::Manager => {}
-        }
+        self.lost.note(process.node.id.role, self.has_farm);
         let child = self.spawn(&process.node, process.listener.as_ref())?;
         let process = &mut self.processes[index];
         (process.child, process.started, process.ended) = (child, Instant::now(), None);
@@ -451,6 +447,7 @@ impl Family {
         let mut manager: Option<ManagerSummary> = None;
         let mut others = Extras::default();
         let mut errors = Vec::new();
+        let hands_over = self.hands_over();
         for process in &mut self.processes {
             let text = process.report()?;
             let name = &process.node.name;
@@ -459,6 +456,9 @@ impl Family {
             } else if let Ok(said) = serde_json::from_str::<NodeSummary>(&text) {
                 others.join(&said.extras);
                 errors.extend(said.errors);
+            } else if hands_over && process.has_died() {
+                // It is started again in the next run, as it is in a run. The event manager knows what became of its events.
+                self.lost.note(process.node.id.role, self.has_farm);
             } else {
                 errors.push(format!("{name} ended without a report"));
             }

@@ -10,6 +10,7 @@ mod trigger_link;
 mod workers;
 
 pub(crate) use extras::{Extras, FARM_ACCOUNTS_LOST, Lost, OUTPUT_ACCOUNTS_LOST, PROGRAMS_REFUSED};
+use extras::READOUTS_RESTARTED_BEFORE;
 use extras::{join_hits, join_missing, slower};
 pub(crate) use hits::{HitLedger, WindowLedger};
 pub(crate) use kept::explain;
@@ -252,6 +253,11 @@ impl Summary {
     /// Returns the sum of a counter over all nodes.
     pub(crate) fn counter(&self, counter: Counter) -> u64 {
         self.counters.get(counter.name()).copied().unwrap_or(0)
+    }
+
+    /// Returns whether a readout unit was started again, in this run or in one that this one follows without a gap.
+    fn has_readouts_that_read_again(&self) -> bool {
+        self.trouble.restarted_readouts > 0 || self.counters.contains_key(READOUTS_RESTARTED_BEFORE)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "rates are quoted to a few digits")]

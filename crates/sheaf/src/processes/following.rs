@@ -6,11 +6,11 @@ use crate::node_process::NodeKey;
 use crate::page::View;
 use crate::plan::Plan;
 use crate::steered::{NextRun, NodeRequest};
-use crate::summary::Lost;
 use rustix::process::Signal;
 use sheaf_config::NodeConfig;
 use sheaf_node::restarts::Restarts;
 use sheaf_telemetry::log_as;
+use sheaf_wire::Role;
 use std::time::Instant;
 
 impl Family {
@@ -26,7 +26,7 @@ impl Family {
         self.launch.key =
             self.key.as_deref().map(|digits| NodeKey::keep(&scratch.path, digits)).transpose()?;
         self.launch.following = self.next_event.map(|first| (self.met_in, first));
-        (self.lost, self.stops, self.no_space) = (Lost::default(), 0, None);
+        (self.lost, self.stops, self.no_space) = (self.lost.follow(), 0, None);
         let nodes: Vec<NodeConfig> = self.processes.iter().map(|process| process.node.clone()).collect();
         self.next.begin_run(run.0, &nodes, self.controls.as_ref());
         self.begin_traces(plan, traces)?;
@@ -54,6 +54,9 @@ impl Family {
         let process = &self.processes[index];
         let name = &process.node.name;
         log_as!(PROCESS_RESTARTED, peer = name; "{name} has not handed over to this run; it is started again");
+        if process.node.id.role == Role::Readout {
+            self.lost.readouts_before += 1;
+        }
         let child = self.spawn(&process.node, process.listener.as_ref())?;
         let process = &mut self.processes[index];
         (process.child, process.started, process.ended) = (child, Instant::now(), None);

@@ -36,6 +36,11 @@ impl Process {
         self.ended.is_some() || self.handed_over.is_some()
     }
 
+    /// Returns whether it has died: a signal has ended it, or it has panicked.
+    pub(super) fn has_died(&self) -> bool {
+        self.ended.as_ref().is_some_and(|end| end.has_died)
+    }
+
     /// Returns the first event of the next run, if it has handed over and knows it.
     pub(super) fn next_event(&self) -> Option<u64> {
         self.handed_over.as_ref().and_then(|handed_over| handed_over.next_event)

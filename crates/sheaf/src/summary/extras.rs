@@ -10,7 +10,7 @@ use sheaf_node::preprocessing::PreprocessingCounts;
 use sheaf_node::readout::ReadoutReport;
 use sheaf_protocol::farm::Seat;
 use sheaf_tap::door::DoorCounts;
-use sheaf_wire::NodeId;
+use sheaf_wire::{NodeId, Role};
 use std::collections::BTreeMap;
 
 /// Builder units that were killed, with the accounts of their farms.
@@ -22,13 +22,37 @@ pub(crate) const PROGRAMS_REFUSED: &str = "programs_refused_";
 /// Output nodes that were killed, with the counters of their files and links.
 pub(crate) const OUTPUT_ACCOUNTS_LOST: &str = "output_accounts_lost";
 
+/// Readout units that were started again in the run before, where this one follows without a gap: their sources deliver its fragments again.
+pub(crate) const READOUTS_RESTARTED_BEFORE: &str = "readouts_restarted_before";
+
 /// Number of accounts lost with the nodes that kept them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lost {
+    /// Those of readout units.
+    pub(crate) readouts: u64,
+    /// Those of readout units in the run before, where this one follows without a gap.
+    pub(crate) readouts_before: u64,
     /// Those of farms, with their builder units.
     pub(crate) farms: u64,
     /// Those of output nodes.
     pub(crate) outputs: u64,
+}
+
+impl Lost {
+    /// Notes that a node of this role died with its accounts. `has_farm` is whether builder units have farms.
+    pub(crate) fn note(&mut self, role: Role, has_farm: bool) {
+        match role {
+            Role::Output => self.outputs += 1,
+            Role::Builder => self.farms += u64::from(has_farm),
+            Role::Readout => self.readouts += 1,
+            Role::Manager => {}
+        }
+    }
+
+    /// Returns the number at the beginning of the run that follows without a gap.
+    pub(crate) fn follow(self) -> Self {
+        Self { readouts_before: self.readouts, ..Self::default() }
+    }
 }
 
 /// Figures of the nodes that are not in the event manager's report.
@@ -165,6 +189,7 @@ impl Extras {
     pub(crate) fn note_lost(&mut self, lost: Lost) {
         self.add(FARM_ACCOUNTS_LOST, lost.farms);
         self.add(OUTPUT_ACCOUNTS_LOST, lost.outputs);
+        self.add(READOUTS_RESTARTED_BEFORE, lost.readouts_before);
     }
 
     pub(crate) fn join(&mut self, other: &Self) {

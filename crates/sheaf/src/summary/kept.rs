@@ -104,7 +104,7 @@ impl Kept {
             // for events that were built whole.
             let came_again = reason == DropReason::Late
                 && summary.events_incomplete == 0
-                && summary.trouble.restarted_readouts > 0;
+                && summary.has_readouts_that_read_again();
             if reason.account() == Account::Loss && !came_again {
                 kept.fragments_lost += number;
                 kept.losses.push(Loss::new("fragments", reason, number, summary));
