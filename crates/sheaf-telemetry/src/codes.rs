@@ -36,7 +36,7 @@ codes! {
     /// The run cannot be paused, because its data announce the triggers.
     PAUSE_REFUSED = Warning "pause-refused" "Stop it instead, and start another run.";
     /// A run cannot follow another one without a gap.
-    NO_HANDOVER = Warning "no-handover" "The message has the reason. The run begins anew, with a gap; nothing of either run is lost.";
+    NO_HANDOVER = Warning "no-handover" "The message has the reason. The present run goes on, or the next one begins anew, with a gap; nothing of either run is lost.";
     /// The third request to stop ended the process at once; its files are not closed.
     RUN_ABORTED = Error "run-aborted" "Run `sheaf verify` on the run. Press Ctrl-C only twice to drop the events in flight in good order.";
     /// The process of a run died without a result.

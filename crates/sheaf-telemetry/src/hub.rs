@@ -77,6 +77,15 @@ impl Hub {
         }
     }
 
+    /// Notes that a node has ended whose publication this is, unless another one has taken its place.
+    pub fn note_end_of(&self, node: &str, publication: &Arc<Publication>) {
+        if let Some(known) = self.nodes().get_mut(node)
+            && Arc::ptr_eq(&known.publication, publication)
+        {
+            known.is_gone = true;
+        }
+    }
+
     /// Removes all nodes, before another run.
     pub fn clear(&self) {
         self.nodes().clear();
@@ -236,6 +245,10 @@ mod tests {
         hub.add("a", node(&[("late", 1)]).publication());
         let snapshot = hub.snapshot();
         assert_eq!((snapshot.nodes["a"].restarts, snapshot.nodes["a"].is_gone), (1, false));
+        hub.note_end_of("a", &node(&[("late", 5)]).publication());
+        assert!(!hub.snapshot().nodes["a"].is_gone, "the end of another one");
+        hub.note_end_of("a", snapshot.nodes["a"].publication());
+        assert!(hub.snapshot().nodes["a"].is_gone);
         assert_eq!(snapshot.sum(&catalog::EVENT_DROPS), 1);
     }
 }

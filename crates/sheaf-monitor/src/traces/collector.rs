@@ -265,7 +265,7 @@ impl Collecting {
 
     fn close(mut self) -> TraceEnd {
         // Its last values stay.
-        self.metrics.iter().for_each(|counts| counts.hub.note_gone(NAME));
+        self.metrics.iter().for_each(|counts| counts.hub.note_end_of(NAME, &counts.publisher.publication()));
         if let Some(file) = &mut self.file {
             file.close(self.end);
         }

@@ -13,6 +13,7 @@ use crate::run::Following;
 use sheaf_config::Config;
 use sheaf_control::NextRun;
 use sheaf_node::Clock;
+use sheaf_telemetry::log_as;
 use sheaf_wire::Nanos;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -254,12 +255,22 @@ impl Runs<'_> {
         let pause = if config.run.continuous { LOOK_IF_DUE } else { LOOK_IF_WANTED };
         while !is_over.load(Ordering::Relaxed) {
             if succession.is_due.load(Ordering::Relaxed) {
-                return Some(prepare(&self.wanted(config)));
+                let ready = prepare(&self.wanted(config));
+                // Somebody has stopped the runs meanwhile.
+                let is_called_off = ready.is_err() && self.steering.is_over();
+                return (!is_called_off).then_some(ready);
             }
             if self.steering.is_next_wanted() {
-                let ready = prepare(&self.wanted(config));
-                succession.end_run();
-                return Some(ready);
+                match prepare(&self.wanted(config)) {
+                    Ok(ready) => {
+                        succession.end_run();
+                        return Some(Ok(ready));
+                    }
+                    Err(error) => {
+                        self.steering.set_handover(true);
+                        log_as!(NO_HANDOVER; "the present run goes on: {}", crate::describe(&error));
+                    }
+                }
             }
             if closing.load(Ordering::Relaxed) < CLOSING
                 && let Some((switching, next)) = self.switching.and_then(|it| Some((it, it.take()?)))
