@@ -1,11 +1,10 @@
 //! The command line.
 
-use crate::node::NodeArguments;
 use crate::agent::AgentArguments;
 use crate::arguments::{
     DoctorArguments, DumpArguments, ExportArguments, GuardArguments, ImportArguments, NextArguments,
-    PathArguments, PollArguments, PollTriggerArguments, PreprocessorArguments,
-    ProcessorArguments, RehearsalArguments, RunArguments, TapArguments, UploadArguments,
+    PathArguments, PollArguments, PollTriggerArguments, PreprocessorArguments, ProcessorArguments,
+    RehearsalArguments, RunArguments, TapArguments, UploadArguments,
 };
 use crate::bench::arguments::BenchArguments;
 use crate::ctl::CtlArguments;
@@ -15,6 +14,7 @@ use crate::extract::ExtractArguments;
 use crate::lab::arguments::LabArguments;
 use crate::log_search::LogArguments;
 use crate::model::ModelArguments;
+use crate::node::NodeArguments;
 use crate::record::RecordArguments;
 use crate::records::RunsArguments;
 use crate::serve::ServeArguments;

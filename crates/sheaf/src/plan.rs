@@ -26,7 +26,9 @@ use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
 use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, SlotSchedule};
 use sheaf_source::{StreamSet, open_directory};
 use sheaf_telemetry::log_as;
-use sheaf_wire::{ByteCount, EventId, Nanos, NodeId, Role, SessionId, SourceId, TimeBase, TimeUnit, Timestamp};
+use sheaf_wire::{
+    ByteCount, EventId, Nanos, NodeId, Role, SessionId, SourceId, TimeBase, TimeUnit, Timestamp,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

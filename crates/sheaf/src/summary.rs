@@ -9,8 +9,8 @@ mod shifts;
 mod trigger_link;
 mod workers;
 
-pub(crate) use extras::{Extras, FARM_ACCOUNTS_LOST, Lost, OUTPUT_ACCOUNTS_LOST, PROGRAMS_REFUSED};
 use extras::READOUTS_RESTARTED_BEFORE;
+pub(crate) use extras::{Extras, FARM_ACCOUNTS_LOST, Lost, OUTPUT_ACCOUNTS_LOST, PROGRAMS_REFUSED};
 use extras::{join_hits, join_missing, slower};
 pub(crate) use hits::{HitLedger, WindowLedger};
 pub(crate) use kept::explain;

@@ -67,7 +67,8 @@ pub(super) fn take_part(
             Some(Ok(plan)) => maker = following(maker, plan, (node.id, left)),
             Some(Err(why)) => {
                 left.abandon();
-                let summary = NodeSummary { node: node.name.clone(), errors: vec![why], ..NodeSummary::default() };
+                let summary =
+                    NodeSummary { node: node.name.clone(), errors: vec![why], ..NodeSummary::default() };
                 return print_last(&summary);
             }
             None => {

@@ -38,7 +38,9 @@ impl Family {
             process.handed_over = None;
             process.is_reported = false;
             process.is_killed = false;
-            if process.ended.is_none() && self.next.lines.tell(process.node.id, &NodeRequest::Begin(next.clone())) {
+            if process.ended.is_none()
+                && self.next.lines.tell(process.node.id, &NodeRequest::Begin(next.clone()))
+            {
                 continue;
             }
             // One that takes no requests has been stopped.

@@ -240,7 +240,11 @@ impl Runs<'_> {
             let is_due = succession.is_due.load(Ordering::Relaxed);
             let is_over = || self.steering.is_over() || (!is_due && is_over.load(Ordering::Relaxed));
             let prepared = match self.has_processes(&ready.plan) {
-                true => self.next_in_processes.prepare(&ready.plan, &ready.prepared.scratch.path, (&is_over, is_due)),
+                true => self.next_in_processes.prepare(
+                    &ready.plan,
+                    &ready.prepared.scratch.path,
+                    (&is_over, is_due),
+                ),
                 false => self.early_farms.make(&ready.plan, directory.as_deref(), (clock, &is_over)),
             };
             match prepared {

@@ -1,7 +1,8 @@
 //! Runs that follow one another without a gap: `run.continuous`, and `sheaf ctl switch`.
 
-use crate::child::{Ended, Running, ScratchDirectory, wait_until};
+use crate::child::{Ended, Running, ScratchDirectory, signal, wait_until};
 use crate::feed::{connect, crc32, payload, send};
+use crate::filters::compile;
 use crate::output::{assert_books_match_files, directory, dump, field, number};
 use crate::serve::Controller;
 use crate::triggers;
@@ -39,10 +40,15 @@ fn assert_without_gap(scratch: &ScratchDirectory, runs: &[Value], mut first: u64
 }
 
 fn assert_follow(settings: &str) {
+    assert_follow_in("", settings);
+}
+
+/// Checks the same where the command has these arguments.
+fn assert_follow_in(arguments: &str, settings: &str) {
     let scratch = ScratchDirectory::new();
     let run = format!("[run]\nruns = 4\ncontinuous = true\nevents = {EVENTS}\nduration_s = 0\n");
     scratch.file("run.toml", &format!("{run}{SYSTEM}{settings}"));
-    let ended = scratch.sheaf("run run.toml --json").exits(0);
+    let ended = scratch.sheaf(&format!("run run.toml --json {arguments}")).exits(0);
     let runs = lines(&ended);
     assert_eq!(
         runs.iter().map(|run| number(run, "run")).collect::<Vec<_>>(),
@@ -73,6 +79,57 @@ fn runs_through_shared_memory_with_output_nodes_follow_one_another_without_a_gap
 #[test]
 fn runs_with_workers_follow_one_another_without_a_gap() {
     assert_follow("[filter]\nworkers = 2\nprocesses = true\n");
+}
+
+#[test]
+fn runs_in_many_processes_follow_one_another_without_a_gap() {
+    assert_follow_in("--processes", "[transport]\nkind = \"tcp\"\n");
+}
+
+#[test]
+fn runs_in_many_processes_with_shared_memory_output_nodes_and_workers_follow_one_another_without_a_gap() {
+    let workers = "[filter]\nworkers = 2\nprocesses = true\n";
+    assert_follow_in("--processes", &format!("[output]\nnodes = 2\n[transport]\nkind = \"shm\"\n{workers}"));
+}
+
+/// Processes that die around the end of a run are started again, in that run or in the next one. All events are stored.
+#[test]
+fn a_node_that_is_killed_around_a_switch_takes_part_in_the_next_run() {
+    let scratch = ScratchDirectory::new();
+    let run = "[run]\nruns = 0\ncontinuous = true\nevents = 60\nduration_s = 0\n";
+    scratch.file("run.toml", &format!("{run}{SYSTEM}[output]\nnodes = 1\n[transport]\nkind = \"tcp\"\n"));
+    let running = scratch.start("run run.toml --processes --json");
+    let mut run = 1;
+    for node in ["bu0", "ru1", "out0", "bu1", "ru0", "out0"] {
+        // Its manifest is closed while the next run goes on, so this is shortly after a switch, or before the next one.
+        wait_until("a run is closed", || is_closed(&scratch, run));
+        signal(running.wait_for_node(node, 0), "KILL");
+        wait_until("another run is closed", || is_closed(&scratch, run + 1));
+        run += 2;
+    }
+    running.signal("INT");
+    let ended = running.end();
+    let runs = lines(&ended);
+    assert!(runs.len() >= 12, "{}", ended.stderr);
+    let begun = runs.iter().filter(|run| number(run, "ledger.triggers") > 0);
+    let mut first = 0;
+    for run in begun {
+        assert_eq!(number(run, "ledger.stored"), number(run, "ledger.triggers"), "{run:#}\n{}", ended.stderr);
+        assert_eq!(field(run, "ledger.balanced"), true, "{run:#}");
+        let mut events: Vec<u64> = dump(&directory(&scratch, run)).iter().map(|line| line.event).collect();
+        events.sort_unstable();
+        events.dedup();
+        let triggers = number(run, "ledger.triggers");
+        assert_eq!(events, (first..first + triggers).collect::<Vec<_>>(), "run {}", number(run, "run"));
+        first += triggers;
+    }
+    scratch.sheaf("verify --all runs").exits(0);
+}
+
+fn is_closed(scratch: &ScratchDirectory, run: u32) -> bool {
+    let manifest = std::fs::read_to_string(scratch.join(&format!("runs/run{run:06}/run.json")));
+    let manifest = manifest.ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    manifest.is_some_and(|manifest| manifest["ended_ns"].is_u64())
 }
 
 /// The supervisor sees one run. Each of its triggers is an event of exactly one of the runs, and its account agrees with all of them.
@@ -114,8 +171,7 @@ fn assert_triggers(runs: &[Value], account: &Value) {
 
 /// As in an experiment: programs read the front ends, a supervisor gives the triggers, and both see one run. Each fragment is in exactly one
 /// of the runs, byte for byte.
-#[test]
-fn programs_feed_one_run_after_the_other() {
+fn assert_fed(arguments: &str, settings: &str) {
     const ALL: u64 = 4 * EVENTS;
     let scratch = ScratchDirectory::new();
     let run = format!("[run]\nruns = 4\ncontinuous = true\nevents = {EVENTS}\nduration_s = 0\n");
@@ -125,8 +181,8 @@ fn programs_feed_one_run_after_the_other() {
     );
     let trigger = format!("[trigger]\nmode = \"command\"\n[trigger.command]\ncommand = [{supervisor}]\n");
     let units = "[source]\nkind = \"feed\"\ncount = 4\n[readout]\ncount = 2\n[builder]\ncount = 2\n";
-    scratch.file("run.toml", &format!("{run}{trigger}{units}"));
-    let running = scratch.start("run run.toml --json");
+    scratch.file("run.toml", &format!("{run}{trigger}{units}{settings}"));
+    let running = scratch.start(&format!("run run.toml --json {arguments}"));
     std::thread::scope(|scope| {
         for readout in 0..2_u32 {
             let scratch = &scratch;
@@ -157,6 +213,16 @@ fn programs_feed_one_run_after_the_other() {
             assert_eq!(line.crc32, crc32(&payload(line.source as usize, line.event)));
         }
     }
+}
+
+#[test]
+fn programs_feed_one_run_after_the_other() {
+    assert_fed("", "");
+}
+
+#[test]
+fn programs_feed_one_run_after_the_other_in_the_same_processes() {
+    assert_fed("--processes", "[transport]\nkind = \"tcp\"\n");
 }
 
 /// `sheaf next` begins the next run without a gap as well, and Ctrl-C ends the last one.
@@ -204,8 +270,20 @@ fn manifest(scratch: &ScratchDirectory, summary: &Value) -> Value {
 fn a_system_whose_runs_cannot_follow_one_another_says_why() {
     let scratch = ScratchDirectory::new();
     scratch.file("run.toml", &format!("[run]\nruns = 2\ncontinuous = true\n{SYSTEM}"));
-    let why = "`run.continuous`: no run can follow another one without a gap: its nodes are processes";
-    scratch.sheaf("run run.toml --processes").exits(1).says(&[why]);
+    scratch.file("agents.key", &"ab".repeat(32));
+    let node = |name: &str, role: &str, rest: &str| {
+        format!("[[node]]\nname = \"{name}\"\nrole = \"{role}\"\naddress = \"127.0.0.1:9\"\n{rest}\n")
+    };
+    let nodes = [
+        node("evm", "manager", ""),
+        node("ru0", "readout", "sources = [0]\nagent = \"127.0.0.1:9\""),
+        node("bu0", "builder", ""),
+    ];
+    let transport = "[transport]\nkind = \"tcp\"\n[agents]\nkey_file = \"agents.key\"\n";
+    let run = "[run]\nruns = 2\ncontinuous = true\n";
+    scratch.file("agent.toml", &format!("{run}{transport}{}", nodes.concat()));
+    let why = "`run.continuous`: no run can follow another one without a gap: agents start its nodes";
+    scratch.sheaf("run agent.toml").exits(1).says(&[why]);
     let announced = SYSTEM.replace("mode = \"fixed\"\nrate_hz = 300", "mode = \"seen\"");
     scratch.file("seen.toml", &format!("[run]\nruns = 2\ncontinuous = true\n{announced}"));
     scratch.sheaf("run seen.toml").exits(1).says(&["its triggers come from its data"]);
@@ -225,9 +303,18 @@ impl Controller {
 
 #[test]
 fn an_operator_switches_to_the_next_run() {
+    assert_switches(Controller::in_one_process);
+}
+
+#[test]
+fn an_operator_switches_to_the_next_run_in_the_same_processes() {
+    assert_switches(Controller::begin);
+}
+
+fn assert_switches(begin: impl Fn(&str) -> Controller) {
     let logbook =
         "[hook.logbook]\non = \"after_stop\"\ncommand = [\"sh\", \"-c\", \"echo $SHEAF_RUN >> logbook\"]\n";
-    let mut controller = Controller::in_one_process(&format!("{SYSTEM}{logbook}"));
+    let mut controller = begin(&format!("{SYSTEM}{logbook}"));
     controller.ctl("switch").exits(1).says(&["there is no run", "start one"]);
     controller.ctl("start --comment first").exits(0).says(&["run 1 is running"]);
     for run in 2..=4 {
@@ -263,11 +350,39 @@ fn an_operator_switches_to_the_next_run() {
 
 #[test]
 fn a_switch_that_is_not_possible_leaves_the_run_alone() {
-    let mut controller = Controller::begin(SYSTEM);
+    let mut controller =
+        Controller::begin(&SYSTEM.replace("mode = \"fixed\"\nrate_hz = 300", "mode = \"seen\""));
     controller.ctl("start").exits(0);
-    let why = "no run can follow run 1 without a gap: its nodes are processes";
+    let why = "no run can follow run 1 without a gap: its triggers come from its data";
     controller.ctl("switch").exits(1).says(&[why, "stop it, and start another"]);
     controller.ctl("stop").exits(0);
+    controller.running().signal("INT");
+    controller.serve.take().expect("it serves").end().exits(0);
+}
+
+/// The workers of the next run load their filters while the present one goes on. If they cannot, it goes on, and the command names the node.
+#[test]
+fn a_next_run_that_a_node_cannot_prepare_leaves_the_run_alone() {
+    let mut controller = Controller::begin(SYSTEM);
+    let place = &controller.place;
+    compile("crates/sheaf/tests/command/loading_filter.c", &place.join("libloading.so"));
+    let go = place.join("go");
+    std::fs::write(&go, "").unwrap();
+    let filter = format!(
+        "[filter]\nkind = \"library\"\npath = \"libloading.so\"\nprocesses = true\nparameters = \"{}\"\nload_time_limit_ms = 2000\n",
+        go.display()
+    );
+    place.file("run.toml", &format!("{SYSTEM}{filter}"));
+    controller.ctl("start").exits(0).says(&["run 1 is running"]);
+    std::fs::remove_file(&go).unwrap();
+    let refused = controller.ctl("switch").exits(1).says(&["run 1 goes on", "cannot prepare run 2"]);
+    assert!(refused.stderr.contains("bu0") || refused.stderr.contains("bu1"), "{}", refused.stderr);
+    assert_eq!(controller.status()["state"], "running");
+    assert!(!controller.place.join("runs/run000002").exists());
+    std::fs::write(&go, "").unwrap();
+    controller.ctl("switch").exits(0).says(&["run 2 is running"]);
+    controller.ctl("stop").exits(0).says(&["run 2 ended: all"]);
+    assert!(controller.runs().iter().all(|run| run["state"] == "good"));
     controller.running().signal("INT");
     controller.serve.take().expect("it serves").end().exits(0);
 }

@@ -205,7 +205,7 @@ impl Crew {
         self.lose_nodes(run);
         self.pause(run);
         self.controller.place.sheaf(&format!("runs comment {run} bu0-died")).exits(0);
-        // A next run without a gap (`sheaf ctl switch`) needs all nodes in one process, and has tests of its own.
+        // A next run without a gap (`sheaf ctl switch`) needs nodes that no agent has started, and has tests of its own.
         self.ctl("stop").says(&[&format!("run {run} ended: all")]);
         drop(boards);
         self.wait_for_state("idle");
