@@ -69,9 +69,9 @@ pub(crate) enum Record {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Succession {
-    /// The node is at work to prepare this run.
+    /// The node is at work to prepare the run of this order.
     Prepares(u32),
-    /// It has prepared this run, or cannot, for this reason.
+    /// It has prepared the run of this order, or cannot, for this reason.
     Prepared(u32, Option<String>),
     /// The triggers of this run have ended, and another one is to follow.
     Due(u32),

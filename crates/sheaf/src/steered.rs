@@ -43,7 +43,7 @@ pub(crate) enum NodeRequest {
     },
     /// Prepare the next run while the present one goes on.
     Prepare(NextRun),
-    /// The run of this number, which was to be prepared, is not to be.
+    /// The run of this order is not to be.
     CallOff(u32),
     /// Begin the next run. The node has handed over.
     Begin(NextRun),
@@ -56,6 +56,8 @@ pub(crate) enum NodeRequest {
 /// A run that follows another one without a gap, for a node that takes part in both.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NextRun {
+    /// Number of the order to prepare it. A run that could not be prepared may be ordered again.
+    pub(crate) order: u32,
     pub(crate) run: u32,
     /// Its configuration, with copies of the code that it loads beside.
     pub(crate) configuration: PathBuf,

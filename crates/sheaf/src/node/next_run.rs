@@ -13,7 +13,6 @@ use sheaf_key::RunKey;
 use sheaf_node::{Clock, RunControls};
 use sheaf_wire::{NodeId, RunNumber};
 use std::cell::Cell;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -55,8 +54,8 @@ impl NextRuns {
     pub(super) fn requests(&mut self) -> impl FnMut(NodeRequest) + Send + use<> {
         let (orders, called_off) = (self.orders.take(), self.called_off.clone());
         move |request| {
-            if let NodeRequest::CallOff(run) = request {
-                called_off.store(run, Ordering::Relaxed);
+            if let NodeRequest::CallOff(order) = request {
+                called_off.store(order, Ordering::Relaxed);
             }
             let _ = orders.as_ref().map(|orders| orders.send(request));
         }
@@ -82,7 +81,7 @@ pub(super) struct Preparing {
     clock: Clock,
     controls: Arc<RunControls>,
     early_farms: Arc<EarlyFarms>,
-    /// Number of a run that is not to be.
+    /// Number of the last order whose run is not to be.
     called_off: Arc<AtomicU32>,
     /// Number of the present run.
     run: u32,
@@ -103,26 +102,26 @@ impl Preparing {
 
     /// Carries out orders until there will be no more.
     fn follow(mut self, orders: &Receiver<NodeRequest>, begins: &Sender<Planned>) {
-        let mut prepared: Option<(u32, Arc<Plan>)> = None;
+        let mut prepared: Option<(NextRun, Arc<Plan>)> = None;
         let mut is_due = false;
         loop {
             match orders.recv_timeout(self.pause()) {
                 Ok(NodeRequest::Prepare(next)) => {
                     let planned = self.prepare(&next);
-                    let error = planned.as_ref().err().cloned();
-                    prepared = planned.ok().map(|plan| (next.run, plan));
-                    relay::write(&Succession::Prepared(next.run, error).into());
+                    let (order, error) = (next.order, planned.as_ref().err().cloned());
+                    prepared = planned.ok().map(|plan| (next, plan));
+                    relay::write(&Succession::Prepared(order, error).into());
                 }
                 Ok(NodeRequest::Begin(next)) => {
-                    let ready = prepared.take().filter(|(run, _)| *run == next.run);
+                    let ready = prepared.take().filter(|(ready, _)| ready.run == next.run);
                     let planned = ready.map_or_else(|| self.prepare(&next), |(_, plan)| Ok(plan));
                     (self.run, is_due) = (next.run, false);
                     if begins.send(planned).is_err() {
                         return;
                     }
                 }
-                Ok(NodeRequest::CallOff(run)) => {
-                    if prepared.take_if(|(ready, _)| *ready == run).is_some() {
+                Ok(NodeRequest::CallOff(order)) => {
+                    if prepared.take_if(|(ready, _)| ready.order == order).is_some() {
                         self.early_farms.end();
                     }
                 }
@@ -144,12 +143,13 @@ impl Preparing {
 
     /// Reads the configuration of a run, and has the workers of a builder unit load their filters. The parent has tried everything that it can.
     fn prepare(&self, next: &NextRun) -> Planned {
-        self.plan(next.run, &next.configuration).map_err(|error| crate::describe(&error))
+        self.plan(next).map_err(|error| crate::describe(&error))
     }
 
-    fn plan(&self, run: u32, file: &Path) -> anyhow::Result<Arc<Plan>> {
+    fn plan(&self, next: &NextRun) -> anyhow::Result<Arc<Plan>> {
+        let file = &next.configuration;
         let config = Config::load_for_node_with(file, &self.node.1, |config| {
-            config.run.number = RunNumber(run);
+            config.run.number = RunNumber(next.run);
         })?;
         let mut plan = Plan::new(config)?;
         plan.goes_on = true;
@@ -160,9 +160,9 @@ impl Preparing {
         let is_over = || {
             if said.get().elapsed() >= SIGN_OF_LIFE {
                 said.set(Instant::now());
-                relay::write(&Succession::Prepares(run).into());
+                relay::write(&Succession::Prepares(next.order).into());
             }
-            self.called_off.load(Ordering::Relaxed) == run
+            next.order > 0 && self.called_off.load(Ordering::Relaxed) >= next.order
         };
         self.early_farms.make(&plan, directory.as_deref(), (self.clock, &is_over))?;
         Ok(Arc::new(plan))

@@ -32,7 +32,7 @@ impl Family {
         self.begin_traces(plan, traces)?;
         let controls = self.controls.as_ref();
         let hands_over = controls.is_some_and(|controls| controls.succession.follows());
-        let next = NextRun { run: run.0, configuration: self.launch.config.clone(), hands_over };
+        let next = NextRun { order: 0, run: run.0, configuration: self.launch.config.clone(), hands_over };
         for index in 0..self.processes.len() {
             let process = &mut self.processes[index];
             process.handed_over = None;

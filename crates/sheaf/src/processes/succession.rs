@@ -43,6 +43,8 @@ struct State {
     controls: Option<Arc<RunControls>>,
     /// The nodes, with their addresses.
     nodes: Vec<NodeConfig>,
+    /// Number of orders so far to prepare a run.
+    orders: u32,
     /// The run that the nodes prepare, or have prepared.
     next: Option<NextRun>,
     answers: BTreeMap<NodeId, Answer>,
@@ -82,12 +84,12 @@ impl NextInProcesses {
     /// Takes what a node says.
     pub(super) fn take(&self, node: NodeId, news: Succession) {
         let mut state = self.state();
-        let is_next = |run| state.next.as_ref().is_some_and(|next| next.run == run);
+        let is_next = |order| state.next.as_ref().is_some_and(|next| next.order == order);
         match news {
-            Succession::Prepares(run) if is_next(run) => {
+            Succession::Prepares(order) if is_next(order) => {
                 state.answers.entry(node).or_insert_with(Answer::none).heard = Instant::now();
             }
-            Succession::Prepared(run, error) if is_next(run) => {
+            Succession::Prepared(order, error) if is_next(order) => {
                 let answer = Answer { prepared: Some(error.map_or(Ok(()), Err)), ..Answer::none() };
                 state.answers.insert(node, answer);
             }
@@ -145,13 +147,16 @@ impl NextInProcesses {
         directory: &Path,
         (is_over, may_leave_out): (&dyn Fn() -> bool, bool),
     ) -> anyhow::Result<()> {
-        let next = NextRun {
+        let mut next = NextRun {
+            order: 0,
             run: plan.config.run.number.0,
             configuration: directory.join(CONFIGURATION),
             hands_over: false,
         };
         {
             let mut state = self.state();
+            state.orders += 1;
+            next.order = state.orders;
             let mut effective = plan.config.clone();
             effective.set_nodes(&state.nodes);
             std::fs::write(&next.configuration, effective.to_toml())
@@ -201,7 +206,7 @@ impl NextInProcesses {
     pub(crate) fn call_off(&self) {
         let next = self.state().next.take();
         if let Some(next) = next {
-            self.lines.tell_all(&NodeRequest::CallOff(next.run));
+            self.lines.tell_all(&NodeRequest::CallOff(next.order));
         }
     }
 }

@@ -272,12 +272,12 @@ fn a_system_whose_runs_cannot_follow_one_another_says_why() {
     scratch.file("run.toml", &format!("[run]\nruns = 2\ncontinuous = true\n{SYSTEM}"));
     scratch.file("agents.key", &"ab".repeat(32));
     let node = |name: &str, role: &str, rest: &str| {
-        format!("[[node]]\nname = \"{name}\"\nrole = \"{role}\"\naddress = \"127.0.0.1:9\"\n{rest}\n")
+        format!("[[node]]\nname = \"{name}\"\nrole = \"{role}\"\n{rest}\n")
     };
     let nodes = [
-        node("evm", "manager", ""),
-        node("ru0", "readout", "sources = [0]\nagent = \"127.0.0.1:9\""),
-        node("bu0", "builder", ""),
+        node("evm", "manager", "address = \"127.0.0.1:9\""),
+        node("ru0", "readout", "address = \"127.0.0.1:10\"\nagent = \"127.0.0.1:11\""),
+        node("bu0", "builder", "address = \"127.0.0.1:12\""),
     ];
     let transport = "[transport]\nkind = \"tcp\"\n[agents]\nkey_file = \"agents.key\"\n";
     let run = "[run]\nruns = 2\ncontinuous = true\n";
