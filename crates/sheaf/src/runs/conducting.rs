@@ -225,7 +225,7 @@ impl Runs<'_> {
         let path = directory.as_ref().map(|directory| directory.path.clone());
         let close = || match (directory, hosts) {
             (Some(directory), hosts) => {
-                let others = hosts.as_ref().map(|hosts| -> &dyn OtherParts { &**hosts });
+                let others = hosts.as_deref().map(|hosts| -> &dyn OtherParts { hosts });
                 directory.close(&stored, (summary.ledger_json(), end), clock.now(), others)
             }
             (None, Some(hosts)) => {
