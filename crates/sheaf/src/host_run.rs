@@ -15,6 +15,7 @@ mod preparing;
 use crate::Verdict;
 use crate::console::{self, Console};
 use crate::host_message::{HostOrder, HostReport, HostRun, read_frame, write_frame};
+use crate::periodic::{Periodic, Turns};
 use crate::space;
 use anyhow::{Context as _, bail};
 use nodes::Nodes;
@@ -22,7 +23,7 @@ use preparing::Prepared;
 use sheaf_config::LogFormat;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -52,19 +53,13 @@ impl Reports {
 
     /// Reports that this process is alive while it does something that takes long.
     fn while_alive<T>(&self, work: impl FnOnce() -> T) -> anyhow::Result<T> {
-        let (over, ended) = channel::<()>();
         let own = self.clone();
-        let body = move || {
-            while ended.recv_timeout(SIGN_OF_LIFE) == Err(RecvTimeoutError::Timeout) {
+        let _alive = Periodic::begin("alive", move |turns: Turns| {
+            while turns.next_after(SIGN_OF_LIFE) {
                 own.write(&HostReport::Lives(Vec::new()));
             }
-        };
-        let thread = std::thread::Builder::new().name("alive".into()).spawn(body);
-        let thread = thread.context("cannot start a thread")?;
-        let done = work();
-        drop(over);
-        let _ = thread.join();
-        Ok(done)
+        })?;
+        Ok(work())
     }
 }
 
