@@ -87,7 +87,7 @@ pub(crate) struct Places<'a> {
 
 /// Beginning of a run in processes.
 pub(crate) struct Onset<'a> {
-    /// What nodes say of the run that follows.
+    /// News of the run that follows.
     pub(crate) next: &'a NextInProcesses,
     /// Whether one can follow without a gap.
     pub(crate) goes_on: bool,

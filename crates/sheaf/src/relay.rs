@@ -85,7 +85,7 @@ pub(crate) struct HandedOver {
     pub(crate) run: u32,
     /// First event of the next run, if the node knows it.
     pub(crate) next_event: Option<u64>,
-    /// What a node prints that has ended: its summary, as JSON.
+    /// Summary of the node, as JSON: a node that has ended prints it.
     pub(crate) report: String,
 }
 

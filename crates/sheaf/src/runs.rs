@@ -69,7 +69,7 @@ fn make_all(
     let page = match controlled {
         Some(controlled) => {
             let has_processes = has_processes(arguments, &config)?;
-            controlled.note_configuration(&config, has_processes, no_succession(&config)?)?;
+            controlled.note_configuration(&config, has_processes, no_succession(&config))?;
             Some(controlled.page().clone())
         }
         None => {
@@ -89,13 +89,13 @@ fn make_all(
         controls.excluded.set(excluded);
     }
     if config.run.continuous
-        && let Some(why) = no_succession(&config)?
+        && let Some(why) = no_succession(&config)
     {
         bail!("`run.continuous`: no run can follow another one without a gap: {why}");
     }
     let switching = controlled.map(Controlled::switching);
     let limits = switching.map_or_else(Limits::default, |_| Limits::of_file(arguments.config.as_deref()));
-    let can_switch = no_succession(&config)?.is_none();
+    let can_switch = no_succession(&config).is_none();
     let (values, early_farms) = (&values, Arc::default());
     let next_in_processes = NextInProcesses::default();
     let runs = Runs {
@@ -126,8 +126,8 @@ fn has_processes(arguments: &RunArguments, config: &Config) -> anyhow::Result<bo
 }
 
 /// Returns why no run can follow another one without a gap, in words; `None` if one can.
-fn no_succession(config: &Config) -> anyhow::Result<Option<String>> {
-    let has_agents = config.nodes()?.iter().any(|node| node.agent.is_some());
+fn no_succession(config: &Config) -> Option<String> {
+    let has_agents = config.node.iter().any(|node| node.agent.is_some());
     let why = if !triggers_of(config.trigger.mode).can_pause() {
         "its triggers come from its data, and its readout units would divide them at different events"
     } else if config.source.is_timed() {
@@ -137,9 +137,9 @@ fn no_succession(config: &Config) -> anyhow::Result<Option<String>> {
     } else if has_agents {
         "agents start its nodes, each of which takes part in one run"
     } else {
-        return Ok(None);
+        return None;
     };
-    Ok(Some(why.to_owned()))
+    Some(why.to_owned())
 }
 
 /// Conditions of a configuration file that end a run, without those that were given for one run.
@@ -282,7 +282,7 @@ struct Runs<'a> {
     /// Whether a controller may ask for the next run.
     can_switch: bool,
     early_farms: Arc<EarlyFarms>,
-    /// What nodes that are processes say of the next run.
+    /// News of the next run by nodes that are processes.
     next_in_processes: NextInProcesses,
 }
 
