@@ -211,8 +211,23 @@ export function sampleControl(state = "running") {
     sources: [],
     nodes: [],
     sequence: null,
+    partition: null,
+    partitions: null,
     commands: sampleCommands(state),
   };
+}
+
+// The whole system, and three partitions: one in use by its own run, one by that of another, one free.
+export function samplePartitions() {
+  const used = (partition, run, by) => ({ partition, run, by, since_ms: Date.now() - 60_000, host: "daq1", process: 4711, page: null });
+  const calo = used("calo", 125, "bob");
+  return [
+    { partition: null, nodes: 0, sources: 0, controller: null, remote: null, in_use: [] },
+    { partition: "calo", nodes: 3, sources: 16, controller: "http://127.0.0.1:7071/", remote: "https://daq1:7443/", in_use: [calo] },
+    { partition: "cosmics", nodes: 6, sources: 20, controller: "javascript:alert(1)", remote: null, in_use: [calo, used("tracker", null, "alice")] },
+    { partition: "muon", nodes: 2, sources: 4, controller: null, remote: null, in_use: [] },
+    { partition: "tracker", nodes: 5, sources: 64, controller: "http://127.0.0.1:7070/", remote: null, in_use: [used("tracker", null, "alice")] },
+  ];
 }
 
 // A sequence of three rows, the second of which is in progress.

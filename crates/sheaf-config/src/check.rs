@@ -69,6 +69,9 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.values();
         checker.agents();
         checker.nodes(purpose);
+        if checker.errors.is_empty() {
+            checker.partitions();
+        }
     }
     checker.errors
 }

@@ -20,7 +20,8 @@ pub(crate) use number::{bit_rate, bytes, integer, real, show_bytes, signed, whol
 pub(crate) use optional::{maybe, zero_is_none};
 pub(crate) use text::{
     address, address_list, command_line, database_url, interface_list, name, name_list, node_pattern_list,
-    object_prefix, parameters, path, prose, quote, symbol, tag_choice, tag_list, variable_list, web_address,
+    object_prefix, parameters, path, prose, quote, setting_list, symbol, tag_choice, tag_list, variable_list,
+    web_address,
 };
 pub(crate) use time::{microseconds, milliseconds, seconds};
 pub(crate) use word::{pick, switch, words};

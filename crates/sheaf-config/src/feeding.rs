@@ -48,7 +48,8 @@ impl Config {
     #[must_use]
     pub fn feed_socket(&self, readout: NodeId) -> PathBuf {
         let directory = self.source.feed.directory.as_ref().unwrap_or(&self.run.output);
-        directory.join(format!("{readout}.{FEED_EXTENSION}"))
+        let unit = NodeId::readout(self.feed_index(readout));
+        directory.join(format!("{unit}.{FEED_EXTENSION}"))
     }
 
     /// Returns where a program feeds all of these sources.
@@ -76,10 +77,26 @@ impl Config {
         }
         Ok(FeedPlace {
             address: self.feed_socket(first.id),
-            network: self.source.feed.listen.as_deref().and_then(|listen| network_address(listen, first)),
+            network: self
+                .source
+                .feed
+                .listen
+                .as_deref()
+                .and_then(|listen| self.network_address(listen, first)),
             tls: self.transport.tls.files().map(|files| files.map(PathBuf::clone)),
             key_file: self.transport.key_file.clone(),
         })
+    }
+
+    /// Returns the address at which programs of other hosts reach a readout unit: the port of `source.feed.listen` for this readout unit, at
+    /// the host that it names, or else at that of the node's own address.
+    fn network_address(&self, listen: &str, readout: &NodeConfig) -> Option<String> {
+        let (host, port) = listen.rsplit_once(':')?;
+        let port = port.parse::<u16>().ok()?.checked_add(self.feed_index(readout.id))?;
+        let listens_everywhere =
+            host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|address| address.is_unspecified());
+        let host = if listens_everywhere { readout.address.as_deref()?.rsplit_once(':')?.0 } else { host };
+        Some(format!("{host}:{port}"))
     }
 }
 
@@ -107,17 +124,6 @@ pub fn feed_place_at(target: &Path, sources: &[SourceId]) -> Result<FeedPlace, F
         return Ok(FeedPlace { address: target.to_owned(), ..FeedPlace::default() });
     }
     Config::load(target)?.feed_place_of(sources)
-}
-
-/// Returns the address at which programs of other hosts reach a readout unit: the port of `source.feed.listen` for this readout unit, at
-/// the host that it names, or else at that of the node's own address.
-fn network_address(listen: &str, readout: &NodeConfig) -> Option<String> {
-    let (host, port) = listen.rsplit_once(':')?;
-    let port = port.parse::<u16>().ok()?.checked_add(readout.id.index)?;
-    let listens_everywhere =
-        host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|address| address.is_unspecified());
-    let host = if listens_everywhere { readout.address.as_deref()?.rsplit_once(':')?.0 } else { host };
-    Some(format!("{host}:{port}"))
 }
 
 #[cfg(test)]

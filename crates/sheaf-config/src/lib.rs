@@ -19,6 +19,7 @@
 //! | `lab` | scenarios of the virtual switch lab: a network and its measurements, added to a configuration |
 //! | `streams` | assignment of tags to streams |
 //! | `nodes` | the nodes and the sources of each |
+//! | `partition` | parts of the system that have runs of their own |
 //! | `feeding` | sockets at which programs feed sources |
 //! | `error`, `suggest` | errors with position and suggested correction |
 //! | `reference` | the reference page, generated |
@@ -59,6 +60,7 @@ mod lab_tables;
 mod nodes;
 mod numbering;
 mod origins;
+mod partition;
 mod programs;
 mod reference;
 mod requirements;
@@ -86,6 +88,7 @@ pub use error::{ConfigError, ConfigErrors, ErrorKind, Origin, TextPlace};
 pub use feeding::{FeedAddressError, FeedPlace, feed_place_at};
 pub use lab::{LabFile, LabPoint, LabSweep};
 pub use nodes::NodeConfig;
+pub use partition::PartitionParts;
 pub use programs::ProgramStart;
 pub use reference::{lab_reference_page, reference_page};
 pub use requirements::RequiredNodes;
@@ -99,8 +102,8 @@ pub use settings::{
     FilterKind, FramePacing, FreeRunning, FrontEnd, HitDecoder, HitTimes, Hits, Hook, HookTransition,
     Incomplete, IncompletePolicy, Lab, LabHead, LabPlacement, LibfabricProvider, Log, LogFormat, LossAction,
     Manager, Measure, MemoryPolicy, Monitor, Node, ObjectCheck, ObjectStore, Output, OutputCompression,
-    OutputFormat, OutputKind, Pacing, PacketProtocol, Preprocessing, Program, Protocol, Readout, Replay,
-    Requirement, Restart, Run, Shaping, ShapingPolicy, ShiftAction, SizeModel, SlowValue, Source,
+    OutputFormat, OutputKind, Pacing, PacketProtocol, Partition, Preprocessing, Program, Protocol, Readout,
+    Replay, Requirement, Restart, Run, Shaping, ShapingPolicy, ShiftAction, SizeModel, SlowValue, Source,
     SourceCommand, SourceGroup, SourceKind, SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed, Tls,
     Trace, Transport, TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerLibrary, TriggerMode,
     TriggerNetwork, TriggerProtocol, Windows,
@@ -113,6 +116,7 @@ use document::Document;
 use files::Files;
 use knob::{Knob, Section};
 use origins::Origins;
+use row_settings::Draft;
 use sheaf_wire::{ByteCount, Nanos, Role, SourceId, SourceNames};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -194,6 +198,8 @@ pub struct Config {
     pub hooks: BTreeMap<String, Hook>,
     /// Values from outside of the run, by name.
     pub values: BTreeMap<String, SlowValue>,
+    /// Parts of the system that have runs of their own, by name. Empty in the configuration of such a part.
+    pub partitions: BTreeMap<String, Partition>,
     /// Nodes listed one by one. If empty, they are generated from `readout.count`, `builder.count` and `output.nodes`.
     pub node: Vec<Node>,
 }
@@ -230,16 +236,18 @@ impl Config {
     ///
     /// # Errors
     /// All that is wrong with the result.
-    pub fn load_with(path: &Path, change: impl FnOnce(&mut Self)) -> Result<Self, ConfigErrors> {
+    pub fn load_with(path: &Path, change: impl Fn(&mut Self)) -> Result<Self, ConfigErrors> {
         let bytes = read_file(path)?;
         Self::from_bytes(&bytes, (&path.display().to_string(), Files::Read), change, Purpose::Run)
     }
 
-    /// Returns whether a file sets a knob, by the full key of the knob. A file that cannot be read sets none.
+    /// Returns whether a file sets a knob, by the full key of the knob, itself or for this partition. A file that cannot be read sets none.
     #[must_use]
-    pub fn sets(path: &Path, key: &str) -> bool {
+    pub fn sets(path: &Path, key: &str, partition: Option<&str>) -> bool {
         let text = std::fs::read_to_string(path).unwrap_or_default();
-        document::read(&text, "", Files::Read).origins.is_in_file(key)
+        let Document { config, origins, .. } = document::read(&text, "", Files::Read);
+        let partition = partition.or(config.run.partition.as_deref());
+        origins.is_in_file(key) || partition.is_some_and(|partition| config.partition_sets(partition, key))
     }
 
     /// Reads and validates a file for the node `name`, which is started alone: on top of what [`Config::load`] asks for,
@@ -258,7 +266,7 @@ impl Config {
     pub fn load_for_node_with(
         path: &Path,
         name: &str,
-        change: impl FnOnce(&mut Self),
+        change: impl Fn(&mut Self),
     ) -> Result<Self, ConfigErrors> {
         let bytes = read_file(path)?;
         Self::from_bytes(&bytes, (&path.display().to_string(), Files::Read), change, Purpose::Node(name))
@@ -277,7 +285,7 @@ impl Config {
     ///
     /// # Errors
     /// All that is wrong with the result.
-    pub fn parse_with(text: &str, file: &str, change: impl FnOnce(&mut Self)) -> Result<Self, ConfigErrors> {
+    pub fn parse_with(text: &str, file: &str, change: impl Fn(&mut Self)) -> Result<Self, ConfigErrors> {
         Self::from_text(text, (file, Files::Refuse), change, Purpose::Run)
     }
 
@@ -395,7 +403,7 @@ impl Config {
     fn from_bytes(
         bytes: &[u8],
         (file, files): (&str, Files),
-        change: impl FnOnce(&mut Self),
+        change: impl Fn(&mut Self),
         purpose: Purpose<'_>,
     ) -> Result<Self, ConfigErrors> {
         let error = match std::str::from_utf8(bytes) {
@@ -418,19 +426,15 @@ impl Config {
     fn from_text(
         text: &str,
         (file, files): (&str, Files),
-        change: impl FnOnce(&mut Self),
+        change: impl Fn(&mut Self),
         purpose: Purpose<'_>,
     ) -> Result<Self, ConfigErrors> {
-        let Document { mut config, mut origins, mut errors, more, is_toml, lab: _ } =
+        let Document { config, origins, mut errors, more, is_toml, lab: _ } =
             document::read(text, file, files);
-        config.follow(&origins);
-        let before = config.clone();
-        change(&mut config);
-        before.find_changes(&config, &mut origins);
         // A text that is not TOML is read only in part; checks of the whole would report wrong errors.
-        if is_toml {
-            errors.extend(check::check(&config, &origins, purpose));
-        }
+        let purpose = is_toml.then_some(purpose);
+        let (config, wrong) = Draft { config, origins, files }.settle(&[], &change, purpose);
+        errors.extend(wrong);
         // A problem with a name says it itself.
         for error in errors.iter_mut().filter(|error| !NAMING.contains(&error.key.as_str())) {
             error.found = config.names.annotate(&error.found).into_owned();

@@ -79,6 +79,10 @@ impl Config {
         self.readout.count = count(Role::Readout).unwrap_or(u16::MAX);
         self.builder.count = count(Role::Builder).unwrap_or(u16::MAX);
         self.output.nodes = count(Role::Output).unwrap_or(u16::MAX);
+        let known: Vec<Option<u16>> = {
+            let units = self.node.iter().filter(|node| node.role == Role::Readout);
+            units.map(|node| node.feed_index).collect()
+        };
         let table = |node: &NodeConfig| Node {
             name: node.name.clone(),
             role: node.id.role,
@@ -88,6 +92,11 @@ impl Config {
             interfaces: node.interfaces.clone(),
             sources: (node.id.role == Role::Readout).then(|| node.sources.clone()),
             cpu: node.cpu.clone(),
+            feed_index: known
+                .get(usize::from(node.id.index))
+                .copied()
+                .flatten()
+                .filter(|_| node.id.role == Role::Readout),
         };
         self.node = nodes.iter().map(table).collect();
     }

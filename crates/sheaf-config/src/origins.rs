@@ -34,6 +34,13 @@ impl<'a> Origins<'a> {
         self.spans.insert(key, span);
     }
 
+    /// Remembers that the file sets `key` where it sets `other`.
+    pub(crate) fn set_like(&mut self, key: &str, other: &str) {
+        if let Some(span) = self.spans.get(other).cloned() {
+            self.spans.insert(key.to_owned(), span);
+        }
+    }
+
     /// Remembers that `key` was set after the file was read, by `flag` if it has one.
     pub(crate) fn set_by_program(&mut self, key: String, flag: Option<&'static str>) {
         self.flags.insert(key, flag.map_or(Origin::Program { flag: None }, Origin::Flag));

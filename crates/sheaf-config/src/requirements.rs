@@ -54,7 +54,7 @@ fn named<'a>(table: &Requirement, nodes: &'a [NodeConfig]) -> impl Iterator<Item
 }
 
 /// Returns whether a name has the form of a pattern, in which `*` stands for any characters.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(start) else { return false };
     let mut parts: Vec<&str> = rest.split('*').collect();

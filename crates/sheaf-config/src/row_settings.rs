@@ -30,10 +30,12 @@ impl Setting {
 const FIXED: &[(&str, &str)] = &[
     ("run.output", "the controller keeps its runs in one directory"),
     ("run.number", "runs get consecutive numbers"),
+    ("run.partition", "a controller has one partition"),
     ("run.runs", "each row is one run"),
     ("run.overwrite", "the runs of a sequence stay"),
     ("control.", "it is about the controller, which is running"),
     ("monitor.", "the page is that of the controller, which is running"),
+    ("partition.", "a controller has one partition"),
     ("source.map", "names of sources are read with the file"),
 ];
 
@@ -53,25 +55,31 @@ pub(crate) fn check_key(config: &Config, key: &str) -> Result<(), Wrong> {
         let found = format!("`{}` cannot differ between the runs of a table: {why}", shorten(key));
         return Err(Wrong { kind: ErrorKind::Conflict, found, right: "set it in the configuration".into() });
     }
-    let (path, name) = key.rsplit_once('.').unwrap_or(("", key));
-    let is_known = |section: &dyn Section| section.knobs().iter().any(|knob| knob.key == name);
-    if config.table(path).is_some_and(is_known) {
-        return Ok(());
-    }
-    let keys = config
-        .every_table()
-        .into_iter()
-        .flat_map(|(path, section)| section.knobs().iter().map(move |knob| format!("{path}.{}", knob.key)));
-    let keys: Vec<String> = keys.collect();
-    let meant = nearest(key, keys.iter().map(String::as_str));
-    let right = meant.map_or_else(
+    Setting::check_known(config, key)
+}
+
+impl Setting {
+    /// Checks that there is a key.
+    pub(crate) fn check_known(config: &Config, key: &str) -> Result<(), Wrong> {
+        let (path, name) = key.rsplit_once('.').unwrap_or(("", key));
+        let is_known = |section: &dyn Section| section.knobs().iter().any(|knob| knob.key == name);
+        if config.table(path).is_some_and(is_known) {
+            return Ok(());
+        }
+        let keys = config.every_table().into_iter().flat_map(|(path, section)| {
+            section.knobs().iter().map(move |knob| format!("{path}.{}", knob.key))
+        });
+        let keys: Vec<String> = keys.collect();
+        let meant = nearest(key, keys.iter().map(String::as_str));
+        let right = meant.map_or_else(
         || {
             "write a key with its table, such as `filter.busy_us`; `docs/reference/configuration.md` lists all"
                 .to_owned()
         },
         |meant| format!("did you mean `{meant}`?"),
     );
-    Err(Wrong { kind: ErrorKind::Unknown, found: format!("there is no key `{}`", shorten(key)), right })
+        Err(Wrong { kind: ErrorKind::Unknown, found: format!("there is no key `{}`", shorten(key)), right })
+    }
 }
 
 /// A configuration that is read once, for rows on top of it.
@@ -99,30 +107,63 @@ impl<'a> Base<'a> {
     pub(crate) fn with(
         &self,
         settings: &[Setting],
-        change: impl FnOnce(&mut Config),
+        change: impl Fn(&mut Config),
     ) -> Result<Config, ConfigErrors> {
-        let (mut config, mut origins) = (self.config.clone(), self.origins.clone());
-        let mut errors = Vec::new();
-        for Setting { key, value } in settings {
-            let set = check_key(&config, key).and_then(|()| config.set(key, value, self.files));
-            match set {
-                Ok(()) => origins.set_by_program(key.clone(), Some(Setting::FLAG)),
-                Err(Wrong { kind, found, right }) => {
-                    origins.set_broken(key.clone());
-                    let origin = Origin::Flag(Setting::FLAG);
-                    errors.push(ConfigError { kind, key: key.clone(), found, right, origin });
-                }
-            }
-        }
-        config.follow(&origins);
-        let before = config.clone();
-        change(&mut config);
-        before.find_changes(&config, &mut origins);
-        errors.extend(check::check(&config, &origins, Purpose::Run));
+        let draft = Draft { config: self.config.clone(), origins: self.origins.clone(), files: self.files };
+        let (config, mut errors) = draft.settle(settings, &change, Some(Purpose::Run));
         for error in &mut errors {
             error.found = config.names.annotate(&error.found).into_owned();
         }
         ConfigErrors::or(errors, config)
+    }
+}
+
+/// The values of a file, before settings and changes are added and the whole is checked.
+pub(crate) struct Draft<'a> {
+    pub(crate) config: Config,
+    pub(crate) origins: Origins<'a>,
+    pub(crate) files: Files,
+}
+
+impl Draft<'_> {
+    /// Returns the configuration with settings and changes, or that of the partition that is chosen, and all that is wrong with it.
+    /// Nothing is checked without a purpose.
+    pub(crate) fn settle(
+        self,
+        settings: &[Setting],
+        change: &dyn Fn(&mut Config),
+        purpose: Option<Purpose<'_>>,
+    ) -> (Config, Vec<ConfigError>) {
+        let Self { config: file, origins: of_file, files } = self;
+        let (mut config, mut origins) = (file.clone(), of_file.clone());
+        let mut errors = config.add(&mut origins, files, (settings, change));
+        let Some(purpose) = purpose else { return (config, errors) };
+        let chosen = config.run.partition.clone();
+        // The configuration of a partition, as it is in a record, says so itself, and has no tables of partitions.
+        let is_part = config.partitions.is_empty() && chosen == file.run.partition;
+        let Some(partition) = chosen.filter(|_| !is_part) else {
+            errors.extend(check::check(&config, &origins, purpose));
+            return (config, errors);
+        };
+        if let Some(error) = config.unknown_partition(&partition, (file.run.partition.as_deref(), &origins)) {
+            errors.push(error);
+            return (config, errors);
+        }
+        let (mut whole, mut origins) = (file.clone(), of_file.clone());
+        let mut errors = whole.apply_partition(&partition, &mut origins, files);
+        errors.extend(whole.add(&mut origins, files, (settings, change)));
+        if errors.is_empty() {
+            (whole, errors) = whole.part(&partition, &origins, purpose);
+        }
+        // What is wrong with the whole is said best without the part, with its place in the file.
+        if !errors.is_empty() {
+            let (mut plain, origins) = (file, of_file);
+            plain.run.partition = None;
+            plain.follow(&origins);
+            let of_whole = check::check(&plain, &origins, Purpose::Run);
+            errors = if of_whole.is_empty() { errors } else { of_whole };
+        }
+        (whole, errors)
     }
 }
 
@@ -134,10 +175,36 @@ impl Config {
     pub fn load_with_settings(
         path: Option<&Path>,
         settings: &[Setting],
-        change: impl FnOnce(&mut Self),
+        change: impl Fn(&mut Self),
     ) -> Result<Self, ConfigErrors> {
         let (text, file) = read_base(path)?;
         Base::read(&text, (&file, Files::Read))?.with(settings, change)
+    }
+
+    /// Adds settings, what follows from the knobs that are set, and changes.
+    fn add(
+        &mut self,
+        origins: &mut Origins<'_>,
+        files: Files,
+        (settings, change): (&[Setting], &dyn Fn(&mut Self)),
+    ) -> Vec<ConfigError> {
+        let mut errors = Vec::new();
+        for Setting { key, value } in settings {
+            let set = check_key(self, key).and_then(|()| self.set(key, value, files));
+            match set {
+                Ok(()) => origins.set_by_program(key.clone(), Some(Setting::FLAG)),
+                Err(Wrong { kind, found, right }) => {
+                    origins.set_broken(key.clone());
+                    let origin = Origin::Flag(Setting::FLAG);
+                    errors.push(ConfigError { kind, key: key.clone(), found, right, origin });
+                }
+            }
+        }
+        self.follow(origins);
+        let before = self.clone();
+        change(self);
+        before.find_changes(self, origins);
+        errors
     }
 
     /// The table with this name, also one such as `programs.tlu`.
@@ -155,7 +222,7 @@ impl Config {
     }
 
     /// Sets a known key from a text.
-    fn set(&mut self, key: &str, text: &str, files: Files) -> Result<(), Wrong> {
+    pub(crate) fn set(&mut self, key: &str, text: &str, files: Files) -> Result<(), Wrong> {
         let (path, name) = key.rsplit_once('.').unwrap_or(("", key));
         let knob = self.table(path).and_then(|table| table.knobs().iter().find(|knob| knob.key == name));
         let Some(knob) = knob else { return Ok(()) };

@@ -3,7 +3,8 @@
 use crate::Config;
 use crate::knob::{Knob, Section};
 use crate::settings::{
-    CardClock, CheckField, Hook, Program, Requirement, SlowValue, SourceGroup, Stream, Tag, TriggerClass,
+    CardClock, CheckField, Hook, Partition, Program, Requirement, SlowValue, SourceGroup, Stream, Tag,
+    TriggerClass,
 };
 
 /// Lists the tables once: the name in the file, and the field.
@@ -145,6 +146,7 @@ named_tables! {
     REQUIRE = "require", "requirement" => require: Requirement;
     HOOKS = "hook", "hook" => hooks: Hook;
     VALUES = "value", "value" => values: SlowValue;
+    PARTITIONS = "partition", "partition" => partitions: Partition;
 }
 
 /// A table of tables: its name, what one of its tables is called in messages, and how that looks in the file.

@@ -5,6 +5,7 @@
 /** @import { Control, Command, State } from "./types.js" */
 import { clock, counted, runTime } from "./format.js";
 import { html } from "./html.js";
+import { partitionBar } from "./partitions.js";
 import { sequenceBar } from "./sequence.js";
 
 const STATES = {
@@ -29,6 +30,7 @@ export function controlBar(page, state) {
       </div>
     </div>
     <div class="row">${operation(page, state, control)}${access(page, state, control)}</div>
+    ${partitionBar(control, state.time_ms)}
     ${sequenceBar(page, state)}
   </section>`;
 }

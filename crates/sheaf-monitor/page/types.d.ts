@@ -263,6 +263,10 @@ export interface Control {
   revision: number;
   /** Name of the configuration. */
   system: string;
+  /** Null: the whole system. */
+  partition: string | null;
+  /** Null if there are none, or it is not known who has them. */
+  partitions: Partition[] | null;
   run: number | null;
   by: string | null;
   ends: { events: number | null; duration_ms: number | null } | null;
@@ -274,6 +278,19 @@ export interface Control {
   nodes: NodeControl[];
   sequence: Sequence | null;
   commands: Command[];
+}
+
+/** A part of the system that has runs of its own, or the whole. */
+export interface Partition {
+  /** Null: the whole system. */
+  partition: string | null;
+  nodes: number;
+  sources: number;
+  /** Page of its controller, on the host of that, and for other hosts. */
+  controller: string | null;
+  remote: string | null;
+  /** Runs that have something of it. */
+  in_use: { partition: string | null; run: number | null; by: string; since_ms: number; host: string; process: number; page: string | null }[];
 }
 
 /** Runs from a table, one after the other. */

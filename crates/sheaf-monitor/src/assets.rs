@@ -59,6 +59,7 @@ assets! {
     "numbers.js": "text/javascript; charset=utf-8",
     "operator.js": "text/javascript; charset=utf-8",
     "palette.js": "text/javascript; charset=utf-8",
+    "partitions.js": "text/javascript; charset=utf-8",
     "parts.js": "text/javascript; charset=utf-8",
     "plot.js": "text/javascript; charset=utf-8",
     "ring.js": "text/javascript; charset=utf-8",

@@ -37,6 +37,8 @@ codes! {
     PAUSE_REFUSED = Warning "pause-refused" "Stop it instead, and start another run.";
     /// A run cannot follow another one without a gap.
     NO_HANDOVER = Warning "no-handover" "The message has the reason. The present run goes on, or the next one begins anew, with a gap; nothing of either run is lost.";
+    /// The claim of a run on its nodes could not be changed.
+    CLAIM_NOT_NOTED = Warning "claim-not-noted" "The run goes on, and its nodes stay its own; `sheaf partitions` does not show its number. Look at the disk of the runs.";
     /// The third request to stop ended the process at once; its files are not closed.
     RUN_ABORTED = Error "run-aborted" "Run `sheaf verify` on the run. Press Ctrl-C only twice to drop the events in flight in good order.";
     /// The process of a run died without a result.

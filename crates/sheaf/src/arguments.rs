@@ -137,6 +137,9 @@ pub(crate) struct RunArguments {
     /// Exclude a source, by number or name, or a readout unit or builder unit: events are complete without it. May be repeated.
     #[arg(long, value_name = "SOURCE|NODE")]
     pub(crate) exclude: Vec<String>,
+    /// Run a partition of the system, which the configuration describes in `[partition.NAME]` [default: the whole system].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) partition: Option<String>,
     /// Number of readout units [default: 4].
     #[arg(long, value_name = "N")]
     pub(crate) readouts: Option<u16>,
@@ -240,6 +243,9 @@ impl RunArguments {
         if self.local {
             config.without_agents();
         }
+        if self.partition.is_some() {
+            config.run.partition.clone_from(&self.partition);
+        }
         if let Some(directory) = &self.replay {
             config.set_replay(directory.clone());
         }
@@ -285,7 +291,7 @@ impl RunArguments {
         let file = self.config.as_deref();
         let default_duration = !self.has_configuration() && self.duration.is_none();
         let key = "run.duration_s";
-        let in_file = || file.is_some_and(|file| Config::sets(file, key));
+        let in_file = || file.is_some_and(|file| Config::sets(file, key, self.partition.as_deref()));
         let is_set = || self.like.is_some() || self.control.sets(key) || in_file();
         if self.like.is_some() && (self.events.is_some() || self.duration.is_some()) {
             (config.run.events, config.run.duration) = (None, None);

@@ -15,6 +15,7 @@ use crate::lab::arguments::LabArguments;
 use crate::log_search::LogArguments;
 use crate::model::ModelArguments;
 use crate::node::NodeArguments;
+use crate::partitions::PartitionsArguments;
 use crate::record::RecordArguments;
 use crate::records::RunsArguments;
 use crate::serve::ServeArguments;
@@ -104,6 +105,8 @@ pub(crate) enum Command {
     Ctl(CtlArguments),
     /// Show the state of a run in the terminal: rate, dead time, books, alarms, nodes.
     Top(TopArguments),
+    /// Show the partitions of a system, and which runs have them.
+    Partitions(PartitionsArguments),
     /// Make, list and remove the tokens of people who give commands to a controller.
     Token(TokenArguments),
     /// List, show, compare and comment on runs.

@@ -75,6 +75,20 @@ impl ControlDirectory {
         }
     }
 
+    /// Returns the directory beside this one that the controller of a partition has.
+    pub(crate) fn of_partition(&self, partition: Option<&str>) -> Self {
+        let Some(partition) = partition else { return self.clone() };
+        let mut name = self.path.file_name().unwrap_or_default().to_owned();
+        name.push(format!("-{partition}"));
+        Self { path: self.path.with_file_name(name) }
+    }
+
+    /// Returns whether a controller has locked it.
+    pub(crate) fn is_in_use(&self) -> bool {
+        let lock = File::open(self.path.join("lock"));
+        lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK))
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -120,6 +134,22 @@ impl ControlDirectory {
     /// Where the controller serves its page.
     pub(crate) fn address(&self) -> PathBuf {
         self.path.join("address")
+    }
+
+    /// Where the controller serves its page for other hosts.
+    fn remote_address(&self) -> PathBuf {
+        self.path.join("remote-address")
+    }
+
+    /// Notes where the controller serves its page for other hosts, if it does.
+    pub(crate) fn note_remote_address(&self, address: Option<&str>) -> anyhow::Result<()> {
+        Self::write(&self.remote_address(), format!("{}\n", address.unwrap_or_default()).as_bytes())
+    }
+
+    /// Reads where the controller serves its page for other hosts, if it does.
+    pub(crate) fn read_remote_address(&self) -> Option<String> {
+        let text = fs::read_to_string(self.remote_address()).ok()?;
+        Some(text.trim().to_owned()).filter(|address| !address.is_empty())
     }
 
     /// Reads where the controller serves its page.

@@ -39,6 +39,9 @@ pub(crate) struct CtlArguments {
     /// Directory of the controller: it has the address and a token.
     #[arg(long, value_name = "DIR", default_value = "runs/control", global = true)]
     directory: PathBuf,
+    /// Partition that the controller has: its directory has `-NAME` at its end.
+    #[arg(long, value_name = "NAME", global = true)]
+    partition: Option<String>,
     /// Address of the controller, instead of the one in its directory. It may have a token, as the address that `sheaf serve` prints.
     #[arg(long, value_name = "URL", global = true)]
     url: Option<String>,
@@ -262,7 +265,7 @@ pub(crate) fn command(arguments: &CtlArguments) -> anyhow::Result<Verdict> {
 }
 
 fn client(arguments: &CtlArguments) -> anyhow::Result<Client> {
-    let directory = ControlDirectory::new(&arguments.directory);
+    let directory = ControlDirectory::new(&arguments.directory).of_partition(arguments.partition.as_deref());
     match &arguments.url {
         // The token in the directory is that of another controller, perhaps.
         Some(url) => Client::new(url, &arguments.trust, None),

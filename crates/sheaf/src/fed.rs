@@ -135,7 +135,7 @@ impl Plan {
     fn listen_for_programs(&self, me: &Identity, address: &str) -> anyhow::Result<HostOptions> {
         let name = self.full_name(me.node);
         let what = || format!("{name} cannot accept programs at {address} (`source.feed.listen`)");
-        let address = port_of(address, me.node.index).with_context(what)?;
+        let address = port_of(address, self.config.feed_index(me.node)).with_context(what)?;
         let listener = TcpListener::bind(address).with_context(|| {
             format!(
                 "{name} cannot listen at {address} for programs (`source.feed.listen`); is the port in use?"

@@ -110,7 +110,8 @@ fn orders() -> anyhow::Result<Receiver<HostOrder>> {
 /// # Errors
 /// Why the nodes cannot be started on this host.
 fn look_after(run: &HostRun, orders: &Receiver<HostOrder>, reports: &Reports) -> anyhow::Result<()> {
-    let Prepared { part, launch, nodes, ready, plan, scratch: _scratch } = preparing::prepare(run)?;
+    let Prepared { part, launch, nodes, ready, plan, scratch: _scratch, claim: _claim } =
+        preparing::prepare(run)?;
     let mut nodes = Nodes::new(launch, (&plan, nodes), run.is_steered, reports.clone());
     reports.write(&HostReport::Ready(ready));
     let no_space = Arc::new(AtomicBool::new(false));

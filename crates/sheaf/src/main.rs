@@ -44,6 +44,7 @@
 //! | `page` | the page and the metrics of a run |
 //! | `serve` | `sheaf serve`, run control with a page |
 //! | `ctl` | `sheaf ctl`, commands to it |
+//! | `partitions`, `claims` | `sheaf partitions`, and the nodes that runs of parts of a system claim |
 //! | `token`, `people` | `sheaf token`, and who may give commands |
 //! | `control_directory` | the directory of a controller |
 //! | `controlled` | a run that follows a controller |
@@ -95,6 +96,7 @@ mod begin_records;
 mod bench;
 mod blocks;
 mod check_source;
+mod claims;
 mod cli;
 mod code;
 mod commands;
@@ -146,6 +148,7 @@ mod objects;
 mod one_file;
 mod output;
 mod page;
+mod partitions;
 mod people;
 mod periodic;
 mod placement;
@@ -242,6 +245,7 @@ fn main() -> ExitCode {
         Command::HostRun => host_run::command(&console),
         Command::Ctl(arguments) => ctl::command(&arguments),
         Command::Top(arguments) => top::command(&arguments),
+        Command::Partitions(arguments) => partitions::command(&arguments),
         Command::Token(arguments) => token::command(&arguments),
         Command::Next(arguments) => next::command(&arguments),
         Command::Runs(arguments) => records::command(&arguments, &console),

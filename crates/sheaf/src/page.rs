@@ -120,6 +120,8 @@ impl Audience for Unseen {
 #[derive(Clone)]
 pub(crate) struct Page {
     audience: Arc<dyn Audience>,
+    /// Where this process serves it.
+    address: Option<SocketAddr>,
 }
 
 impl Page {
@@ -146,7 +148,7 @@ impl Page {
     fn of(monitor: Monitor) -> Self {
         let address = monitor.address();
         let monitor = Arc::new(monitor);
-        let page = Self::to(monitor.clone());
+        let page = Self { address: Some(address), ..Self::to(monitor.clone()) };
         log_remote_page(&monitor);
         log_as!(
             PAGE_ADDRESS;
@@ -157,14 +159,19 @@ impl Page {
 
     /// Has the nodes publish their metrics without showing them to anybody.
     pub(crate) fn unseen() -> Self {
-        Self { audience: Arc::new(Unseen::default()) }
+        Self { audience: Arc::new(Unseen::default()), address: None }
     }
 
     /// Shows the runs of this process to this audience, and all messages of the log.
     pub(crate) fn to(audience: Arc<dyn Audience>) -> Self {
-        let page = Self { audience };
+        let page = Self { audience, address: None };
         page.take_messages();
         page
+    }
+
+    /// Returns the address of the page, if this process serves it.
+    pub(crate) fn address(&self) -> Option<String> {
+        self.address.map(|address| format!("http://{address}"))
     }
 
     /// Returns where the nodes of this process publish their metrics.

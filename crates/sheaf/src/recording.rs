@@ -15,6 +15,10 @@ use std::collections::BTreeSet;
 /// # Errors
 /// If a stream is of a source that is not expected, or a source that is to announce events has no stream.
 pub(crate) fn sources(streams: &StreamSet, config: &Config) -> anyhow::Result<Vec<SourceId>> {
+    // The streams of other partitions may be beside those of this one.
+    if let Some(own) = config.sources_of_partition() {
+        return Ok(own.into_iter().collect());
+    }
     let expected: BTreeSet<SourceId> = config.source.replay.expected.iter().copied().collect();
     if expected.is_empty() {
         return Ok(streams.streams().iter().map(|stream| stream.source).collect());

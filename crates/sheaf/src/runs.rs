@@ -10,6 +10,7 @@ mod conducting;
 mod succession;
 
 use crate::arguments::RunArguments;
+use crate::claims::{Claim, Seen};
 use crate::code::{self, Code};
 use crate::console::{self, Console, LOG_NAME};
 use crate::controlled::{Controlled, Switching};
@@ -41,7 +42,7 @@ use sheaf_store::run::{ConfigurationOrigin, SequenceRecord};
 use sheaf_telemetry::log_as;
 use sheaf_wire::{Nanos, RunNumber, Timestamp};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Makes runs until their number is reached or a signal ends them, and prints the summary of each.
@@ -94,11 +95,18 @@ fn make_all(
         bail!("`run.continuous`: no run can follow another one without a gap: {why}");
     }
     let switching = controlled.map(Controlled::switching);
-    let limits = switching.map_or_else(Limits::default, |_| Limits::of_file(arguments.config.as_deref()));
+    let limits = switching.map_or_else(Limits::default, |_| Limits::of_file(arguments));
     let can_switch = no_succession(&config).is_none();
     let (values, early_farms) = (&values, Arc::default());
     let next_in_processes = NextInProcesses::default();
+    let seen = Seen {
+        page: page.and_then(Page::address),
+        launch: arguments.control.controlled.as_deref(),
+        operator: arguments.control.operator.as_deref(),
+    };
+    let claim = Mutex::new(Claim::take(&config, seen)?);
     let runs = Runs {
+        claim,
         arguments,
         console,
         steering,
@@ -151,11 +159,21 @@ struct Limits {
 
 impl Limits {
     /// Returns those of the file. A run under a controller has no limit unless the file sets one.
-    fn of_file(file: Option<&Path>) -> Self {
-        let Some((file, config)) = file.and_then(|file| Some((file, Config::load(file).ok()?))) else {
+    fn of_file(arguments: &RunArguments) -> Self {
+        let partition = arguments.partition.as_deref();
+        let load = |file: &Path| {
+            let choose = |config: &mut Config| {
+                if partition.is_some() {
+                    config.run.partition = partition.map(str::to_owned);
+                }
+            };
+            Config::load_with(file, choose).ok()
+        };
+        let Some((file, config)) = arguments.config.as_deref().and_then(|file| Some((file, load(file)?)))
+        else {
             return Self::default();
         };
-        let duration = config.run.duration.filter(|_| Config::sets(file, "run.duration_s"));
+        let duration = config.run.duration.filter(|_| Config::sets(file, "run.duration_s", partition));
         Self { events: config.run.events, duration }
     }
 }
@@ -199,6 +217,9 @@ fn configuration(arguments: &RunArguments) -> anyhow::Result<(Config, NameAndOri
             Config::load_with_settings(path.as_deref(), set, |config| arguments.apply(config))?
         }
         Some(path) => Config::load_with(path, |config| arguments.apply(config))?,
+        None if arguments.partition.is_some() => {
+            bail!("--partition needs a configuration that describes the partitions; name its file")
+        }
         None => {
             let mut config = Config::default();
             arguments.apply(&mut config);
@@ -284,6 +305,8 @@ struct Runs<'a> {
     early_farms: Arc<EarlyFarms>,
     /// News of the next run by nodes that are processes.
     next_in_processes: NextInProcesses,
+    /// Nodes that no other run has, if the system has partitions.
+    claim: Mutex<Option<Claim>>,
 }
 
 /// A run that somebody has asked for.
@@ -330,6 +353,9 @@ impl Runs<'_> {
         let hooks = Hooks::find(&plan.config)?;
         let directory = RunDirectory::create(&mut plan.config, created)?;
         let run = plan.config.run.number;
+        if let Some(claim) = &mut *self.claim.lock().unwrap_or_else(PoisonError::into_inner) {
+            claim.note_run(run.0);
+        }
         // Until the run begins, messages are those of the run before.
         let has_log = key.is_none();
         if has_log {

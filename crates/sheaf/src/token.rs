@@ -20,6 +20,9 @@ pub(crate) struct TokenArguments {
     /// Directory of the controller.
     #[arg(long, value_name = "DIR", default_value = "runs/control", global = true)]
     directory: PathBuf,
+    /// Partition that the controller has: its directory has `-NAME` at its end.
+    #[arg(long, value_name = "NAME", global = true)]
+    partition: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -73,7 +76,7 @@ fn parse_role(text: &str) -> Result<Role, String> {
 }
 
 pub(crate) fn command(arguments: &TokenArguments) -> anyhow::Result<Verdict> {
-    let directory = ControlDirectory::new(&arguments.directory);
+    let directory = ControlDirectory::new(&arguments.directory).of_partition(arguments.partition.as_deref());
     match &arguments.command {
         TokenCommand::Add(arguments) => {
             directory.create()?;

@@ -31,6 +31,9 @@ pub(crate) struct TopArguments {
     /// Directory of the controller: it has the address.
     #[arg(long, value_name = "DIR", default_value = "runs/control")]
     directory: PathBuf,
+    /// Partition that the controller has: its directory has `-NAME` at its end.
+    #[arg(long, value_name = "NAME")]
+    partition: Option<String>,
     #[command(flatten)]
     trust: Trust,
     /// Time between two looks, in milliseconds.
@@ -101,7 +104,8 @@ fn unreached(url: &str, error: &anyhow::Error) -> anyhow::Error {
 
 /// Returns the address of the page, and its client.
 fn client(arguments: &TopArguments) -> anyhow::Result<(String, Client)> {
-    let of_controller = || ControlDirectory::new(&arguments.directory).read_address().ok();
+    let directory = ControlDirectory::new(&arguments.directory).of_partition(arguments.partition.as_deref());
+    let of_controller = || directory.read_address().ok();
     let url =
         arguments.url.clone().or_else(of_controller).unwrap_or_else(|| format!("127.0.0.1:{DEFAULT_PORT}"));
     let client = Client::new(&url, &arguments.trust, None)?;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { until } from "../browser.js";
 import { BROKEN, scenario, text } from "../harness.js";
-import { COMMANDS, sampleFault, sampleSequence } from "../sample.js";
+import { COMMANDS, sampleFault, samplePartitions, sampleSequence } from "../sample.js";
 
 const ALICE = "#token=alice-token";
 const STATES = ["idle", "configuring", "configured", "running", "paused", "stopping"];
@@ -40,6 +40,27 @@ scenario("the page of one run has no run control, and asks for nothing of it", a
   assert.equal(await page.locator(".over").count(), 0);
   await page.keyboard.press("?");
   assert.doesNotMatch(await text(page, "#help"), /Runs|reset/);
+});
+
+scenario("other partitions are shown with who has them, and links to the pages of their controllers", async (mock, show) => {
+  const operator = mock.control();
+  const page = await signedIn(show);
+  assert.equal(await page.locator("#partitions").count(), 0);
+  operator.change((control) => Object.assign(control, { partition: "tracker", partitions: samplePartitions() }));
+  await shown(page, operator);
+  assert.match(await text(page, "#partitions"), /partition tracker/);
+  const of = (name) => text(page, `#partitions [data-partition="${name}"]`);
+  assert.match(await of("calo"), /calo: run 125 by bob since/);
+  assert.match(await of("cosmics"), /run 125 of calo by bob since .*; a run that begins of tracker by alice/);
+  assert.match(await of("muon"), /muon: free/);
+  assert.match(await of(""), /whole system: free/);
+  assert.equal(await page.locator('#partitions [data-partition="tracker"]').count(), 0);
+  const links = await page.locator("#partitions a").evaluateAll((found) => found.map((link) => link.getAttribute("href")));
+  assert.deepEqual(links, ["http://127.0.0.1:7071/"], "an address that is none of a page is no link");
+  // What is not known is not shown as free.
+  operator.change((control) => Object.assign(control, { partitions: null }));
+  await shown(page, operator);
+  assert.match(await text(page, "#partitions"), /others not known/);
 });
 
 scenario("each button can be pressed in exactly the states that allow its command, and says why not in others", async (mock, show) => {

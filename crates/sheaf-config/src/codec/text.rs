@@ -212,6 +212,18 @@ pub(crate) fn variable_list() -> TextList {
     TextList { of: variable, most: 256, may_repeat: false }
 }
 
+/// Settings, `KEY=VALUE`. Whether there is the key is found where it is set.
+pub(crate) fn setting_list() -> TextList {
+    let setting = Text {
+        limits: "`KEY=VALUE` with the full key, such as `trigger.rate_hz=100`, at most 65536 bytes without NUL",
+        accepts: |text| {
+            let has_key = text.split_once('=').is_some_and(|(key, _)| key.trim().contains('.'));
+            has_key && text.len() <= 65_536 && !text.contains('\0')
+        },
+    };
+    TextList { of: setting, most: 256, may_repeat: false }
+}
+
 /// The name of a function in a shared library.
 pub(crate) fn symbol() -> Text {
     Text {

@@ -58,7 +58,8 @@ fn what_is_wrong_is_named_with_its_remedy() {
 /// A table of each kind that has tables by name can have keys that differ between rows.
 #[test]
 fn keys_of_every_named_table_can_be_set() {
-    for named in crate::tables::NAMED {
+    let fixed = |named: &&crate::tables::Named| named.path == crate::tables::PARTITIONS;
+    for named in crate::tables::NAMED.iter().filter(|named| !fixed(named)) {
         let mut config = Config::default();
         config.add_named_table(named.path, "one");
         for knob in named.table().knobs() {

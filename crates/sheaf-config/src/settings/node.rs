@@ -1,7 +1,8 @@
 //! The nodes of a system that is spread over hosts.
 
+use super::MAX_NODES;
 use crate::choice::Choice;
-use crate::codec::{address, address_list, id_list, interface_list, maybe, name, pick, source_list};
+use crate::codec::{address, address_list, id_list, interface_list, maybe, name, pick, source_list, whole};
 use crate::knob::section;
 use sheaf_wire::{Role, SourceId};
 
@@ -38,5 +39,8 @@ section! {
         sources: Option<Vec<SourceId>> = None, "sources", maybe(source_list());
         /// The processors that the node's threads may use. Without it, or empty: all.
         cpu: Vec<usize> = Vec::new(), "cpu", id_list(1_023);
+        /// Number by which programs find a readout unit: its socket is `ru<number>.feed`, and its port is that of `source.feed.listen` plus the
+        /// number. Default: its index. In a partition it is that of the whole system, so that programs need not know of partitions.
+        feed_index: Option<u16> = None, "feed_index", maybe(whole(0, MAX_NODES - 1));
     }
 }

@@ -3,8 +3,8 @@
 use super::{HOUR, KIB, MAX_INTEGER};
 use crate::choice::choice;
 use crate::codec::{
-    address, bytes, command_line, maybe, microseconds, milliseconds, name_list, parameters, path, pick, real,
-    seconds, source_id, switch, symbol, tag_list, variable_list, whole, zero_is_none,
+    address, bytes, command_line, maybe, microseconds, milliseconds, name, name_list, parameters, path, pick,
+    real, seconds, source_id, switch, symbol, tag_list, variable_list, whole, zero_is_none,
 };
 use crate::knob::section;
 use sheaf_wire::{ByteCount, EventId, Nanos, RunNumber, SourceId, TriggerType};
@@ -45,6 +45,8 @@ section! {
         /// itself (`$ORIGIN`), or if the directory is on a file system that does not allow execution; only one run is
         /// then possible.
         copy_code: bool = true, "copy_code", switch();
+        /// [Partition](../operating/partitions.md) of the system that the runs are of. Flag: `--partition`. Default: the whole system.
+        partition: Option<String> = None, "partition", maybe(name()), flag "--partition";
         /// Access to the files of the run: the modes of its directories and files.
         access: Access = Access::Group, "access", pick();
     }

@@ -106,8 +106,29 @@ fn control() -> Schemas {
         ("SourceControl", source),
         ("NodeControl", node),
         ("Operation", operation()),
+        ("Partition", partition()),
         ("Control", object(&state_of_control())),
     ]
+}
+
+fn partition() -> Value {
+    let used = object(&[
+        ("partition", nullable(&text()), "Partition of the run; `null`: the whole system"),
+        ("run", nullable(&count()), "Number of the run; `null` until it has one"),
+        ("by", text(), "Who started it"),
+        ("since_ms", time(), "When it took the nodes"),
+        ("host", text(), "Host of its process"),
+        ("process", count(), "Number of its process"),
+        ("page", nullable(&text()), "Page of the run or its controller"),
+    ]);
+    object(&[
+        ("partition", nullable(&text()), "Name; `null`: the whole system"),
+        ("nodes", count(), "Number of its readout units, builder units and output nodes"),
+        ("sources", count(), "Number of its sources"),
+        ("controller", nullable(&text()), "Page of its controller, on the host of that, if one runs"),
+        ("remote", nullable(&text()), "Page of its controller for other hosts"),
+        ("in_use", list(&used), "Runs that have something of it"),
+    ])
 }
 
 fn operation() -> Value {
@@ -140,6 +161,12 @@ fn state_of_control() -> Vec<Member> {
         ("target", one_of(&TARGETS), "State that the latest command asks for"),
         ("revision", count(), "Grows whenever something changes that a person would act on"),
         ("system", text(), "Name of the configuration"),
+        ("partition", nullable(&text()), "Partition that it controls; `null`: the whole system"),
+        (
+            "partitions",
+            nullable(&list(&reference("Partition"))),
+            "The whole system and all partitions, with who has them; `null` if there are none, or it is not known",
+        ),
         ("run", nullable(&count()), "Number of the run that comes up, takes triggers or ends"),
         ("by", nullable(&text()), "Who started it"),
         ("ends", nullable(&ends), "What ends it, apart from a command"),

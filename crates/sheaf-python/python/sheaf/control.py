@@ -51,6 +51,8 @@ __all__ = [
     "NoControllerError",
     "NodeState",
     "Operation",
+    "Partition",
+    "PartitionUse",
     "Person",
     "Row",
     "RunCommand",
@@ -207,6 +209,39 @@ class Fault(_Record):
 
 
 @dataclass(frozen=True)
+class PartitionUse(_Record):
+    """A run that has nodes of a partition."""
+
+    #: Partition of the run; None: the whole system.
+    partition: str | None
+    #: None until it has a number.
+    run: int | None
+    by: str
+    since_ms: int
+    host: str
+    process: int
+    page: str | None
+
+
+@dataclass(frozen=True)
+class Partition(_Record):
+    """A part of the system that has runs of its own, or the whole."""
+
+    #: None: the whole system.
+    partition: str | None
+    #: Number of its nodes.
+    nodes: int
+    #: Number of its sources.
+    sources: int
+    #: Page of its controller, on the host of that, if one runs.
+    controller: str | None
+    #: Page of its controller for other hosts.
+    remote: str | None
+    #: Runs that have something of it.
+    in_use: tuple[PartitionUse, ...]
+
+
+@dataclass(frozen=True)
 class Silence(_Record):
     """A silence, which suppresses the notices of alarms until it ends."""
 
@@ -312,6 +347,10 @@ class Status(_Record):
     #: Grows whenever something changes that a person would act on.
     revision: int
     system: str
+    #: Partition that it controls; None: the whole system.
+    partition: str | None
+    #: The whole system and all partitions, with who has them; None if there are none, or it is not known.
+    partitions: tuple[Partition, ...] | None
     #: Number of the run that comes up, takes triggers or ends.
     run: int | None
     by: str | None
@@ -436,10 +475,18 @@ class Person(_Record):
     role: str
 
 
+def _partitions(values: list[dict[str, Any]] | None) -> tuple[Partition, ...] | None:
+    if values is None:
+        return None
+    uses = (tuple(_make(PartitionUse, used) for used in value["in_use"]) for value in values)
+    return tuple(_make(Partition, {**value, "in_use": used}) for value, used in zip(values, uses, strict=True))
+
+
 class Controller:
     """A controller, that is a running `sheaf serve`.
 
-    `directory` is that of the controller: it has its address, and the token of whoever started it. `url` and `token` are used instead if
+    `directory` is that of the controller: it has its address, and the token of whoever started it; that of a partition is
+    `runs/control-NAME`. `url` and `token` are used instead if
     they are given; over https, `certificate` is a file with the certificate of the page or of the authority that has signed it (default: the
     authorities that this system knows). A controller that is not reached is called again for `patience_s` seconds, since it may just be starting anew; then
     `NoControllerError` is raised.
@@ -476,6 +523,8 @@ class Controller:
         value = self._get("/api/v1/control")
         return Status(
             **{name: value[name] for name in ("state", "target", "revision", "system", "run", "by")},
+            partition=value.get("partition"),
+            partitions=_partitions(value.get("partitions")),
             ends=_optional(Ends, value["ends"]),
             operation=_optional(Operation, value["operation"]),
             last=_optional(Operation, value["last"]),

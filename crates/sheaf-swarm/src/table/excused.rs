@@ -21,6 +21,8 @@ const CONSUMERS: &str = "sheaf-tap finds doors and authenticates consumers; the 
 const MONITOR: &str = "sheaf-monitor shows what nodes publish; it has no influence on a run";
 const AGENTS: &str = "starts processes of nodes on hosts; no role or driver knows of it";
 const HOOKS: &str = "the process of a run calls commands of the user; no role or driver waits for them";
+const PARTITIONS: &str =
+    "derives the configuration of a part before there is a plan; no role or driver knows of it";
 const VALUES: &str = "the process of a run reads values from outside; no role or driver knows of them";
 const SUCCESSION: &str = "a simulated run has one set of roles; what a run hands over is tested in sheaf-protocol and with the command";
 const STORE: &str = "sheaf-s3 sends requests for objects; the time at which an object is stored is drawn";
@@ -101,6 +103,7 @@ pub const EXCUSED: &[Excuse] = excused! {
     MONITOR => ["monitor.alarm_command", "monitor.alertmanager", "monitor.histogram_bytes", "monitor.alarm_hold_off_ms", "monitor.linger_ms", "monitor.listen", "monitor.remote.listen", "monitor.remote.certificate", "monitor.remote.key", "log.format", "log.max_bytes", "trace.file_bytes", "trace.slow_ms", "trace.sample", "control.stop_timeout_ms", "control.cut_timeout_ms", "control.lock_ms"];
     AGENTS => ["agents.*", "node.agent"];
     HOOKS => ["hook.*"];
+    PARTITIONS => ["partition.*", "run.partition", "node.feed_index"];
     VALUES => ["value.*"];
     CONSUMERS => ["consumers.directory", "consumers.listen", "consumers.greeting_ms"];
     LINKS => [

@@ -1,5 +1,6 @@
 //! Preparation of the nodes of a run on this host: directory, code, sockets and key.
 
+use crate::claims::Claim;
 use crate::code::{self, Code};
 use crate::host_message::{HostReady, HostRun};
 use crate::network::{self, Listeners};
@@ -23,6 +24,8 @@ pub(super) struct Prepared {
     pub(super) ready: HostReady,
     /// Removed at the end, if it is temporary.
     pub(super) scratch: Scratch,
+    /// Nodes that no other run has on this host.
+    pub(super) claim: Option<Claim>,
 }
 
 /// Prepares everything.
@@ -36,6 +39,7 @@ pub(super) fn prepare(run: &HostRun) -> anyhow::Result<Prepared> {
     let mut config = Config::parse(&run.configuration, "the configuration of the run")?;
     config.run.number = RunNumber(run.number);
     files::give_access(config.run.access);
+    let claim = Claim::take_on_host(&config, run)?;
     let mut plan = Plan::new(config)?;
     plan.here = plan.nodes.iter().filter(|node| run.nodes.contains(&node.name)).map(|node| node.id).collect();
     plan.take_key()?;
@@ -52,7 +56,7 @@ pub(super) fn prepare(run: &HostRun) -> anyhow::Result<Prepared> {
     };
     let part = HostPart::create(&plan.config, &plan.here, &mark)?;
     match furnish(run, &mut plan, &part) {
-        Ok((scratch, launch, ready)) => Ok(Prepared { plan, part, launch, nodes, ready, scratch }),
+        Ok((scratch, launch, ready)) => Ok(Prepared { plan, part, launch, nodes, ready, scratch, claim }),
         Err(error) => {
             if !run.is_back {
                 part.abandon();

@@ -87,7 +87,7 @@ impl Like {
     ///
     /// # Errors
     /// It is one of another version, which this version does not take, or the changes do not fit.
-    pub(crate) fn config(&self, change: impl FnOnce(&mut Config)) -> anyhow::Result<Config> {
+    pub(crate) fn config(&self, change: impl Fn(&mut Config)) -> anyhow::Result<Config> {
         let begin = |config: &mut Config| {
             let Run { number, overwrite, runs, .. } = Run::default();
             config.run = Run { number, overwrite, runs, output: self.runs.clone(), ..config.run.clone() };

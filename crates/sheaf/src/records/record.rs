@@ -51,6 +51,9 @@ pub(crate) struct Record {
     pub(crate) state: State,
     pub(crate) software: String,
     pub(crate) configuration: ConfigurationId,
+    /// Partition of the system; none if it is a run of the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) partition: Option<String>,
     /// Nanoseconds since 1970.
     pub(crate) created_ns: u64,
     pub(crate) ended_ns: Option<u64>,
@@ -136,6 +139,7 @@ impl Record {
             state,
             software: manifest.software,
             configuration,
+            partition: config.as_ref().and_then(|config| config.run.partition.clone()),
             created_ns: manifest.created.0,
             ended_ns: manifest.ended.map(|ended| ended.0),
             end: manifest.end,

@@ -13,17 +13,20 @@ use std::fmt::Write as _;
 /// Longest text of a comment in the list.
 const COMMENT: usize = 40;
 
-/// A list with one line for each run. Runs of sequences have a column of their own, if there are any.
+/// A list with one line for each run. Partitions and rows of sequences have columns of their own, if there are any.
 pub(super) fn list(records: &[Record]) -> String {
     let rows: Vec<_> = records.iter().map(|record| record.row().unwrap_or_default()).collect();
     let width = rows.iter().map(|row| row.chars().count() + 2).filter(|width| *width > 2).max();
     let width = width.map_or(0, |width| width.max("sequence  ".len()));
     let head = if width > 0 { "sequence" } else { "" };
+    let partitions = records.iter().filter_map(|record| Some(record.partition.as_ref()?.len() + 2)).max();
+    let of_partition = partitions.map_or(0, |width| width.max("partition  ".len()));
+    let partition = if of_partition > 0 { "partition" } else { "" };
     let configurations: Vec<_> = records.iter().map(|record| record.configuration.shown()).collect();
     let of_configuration = configurations.iter().map(|shown| shown.chars().count() + 2).max();
     let of_configuration = of_configuration.unwrap_or(0).max("configuration  ".len());
     let mut text = format!(
-        "{:>7}  {:<20}  {:>9}  {:>13}  {:>13}  {:>9}  {:>6}  {:>9}  {:<11}  {:<14}  {:<of_configuration$}{head:<width$}{}\n",
+        "{:>7}  {:<20}  {:>9}  {:>13}  {:>13}  {:>9}  {:>6}  {:>9}  {:<11}  {:<14}  {:<of_configuration$}{partition:<of_partition$}{head:<width$}{}\n",
         "run",
         "began (UTC)",
         "seconds",
@@ -39,6 +42,7 @@ pub(super) fn list(records: &[Record]) -> String {
     );
     for ((record, row), configuration) in records.iter().zip(&rows).zip(&configurations) {
         let ledger = record.ledger.as_ref();
+        let partition = record.partition.as_deref().unwrap_or_default();
         let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), count);
         let dead =
             record.dead_fraction().map_or_else(|| "-".to_owned(), |dead| format!("{:.1}%", 100.0 * dead));
@@ -47,7 +51,7 @@ pub(super) fn list(records: &[Record]) -> String {
         let comment = record.comments.iter().rev().find(|comment| !comment.text.is_empty());
         let comment = comment.map_or_else(String::new, |comment| shortened(&comment.text));
         let line = format!(
-            "{:>7}  {:<20}  {:>9}  {:>13}  {:>13}  {:>9}  {:>6}  {:>9}  {:<11}  {:<14}  {configuration:<of_configuration$}{row:<width$}{quality} {comment}",
+            "{:>7}  {:<20}  {:>9}  {:>13}  {:>13}  {:>9}  {:>6}  {:>9}  {:<11}  {:<14}  {configuration:<of_configuration$}{partition:<of_partition$}{row:<width$}{quality} {comment}",
             record.run,
             utc(record.created_ns),
             seconds(record).map_or_else(|| "-".to_owned(), |time| format!("{time:.1}")),
@@ -95,6 +99,9 @@ pub(super) fn record(record: &Record) -> String {
     line("directory", &record.directory.display().to_string());
     line("software", &record.software);
     line("configuration", &configuration(record));
+    if let Some(partition) = &record.partition {
+        line("partition", partition);
+    }
     if let Some(ledger) = &record.ledger {
         line(
             "triggers",

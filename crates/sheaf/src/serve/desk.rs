@@ -62,6 +62,8 @@ pub(super) struct Desk {
     /// Whether the next row of a sequence could not be recorded, so that this is said once.
     row_waits: bool,
     shown: serde_json::Value,
+    /// Who has which partition.
+    partitions: serde_json::Value,
     interrupts: u32,
     is_over: bool,
     pub(super) gate: Arc<Gate>,
@@ -107,6 +109,7 @@ impl Desk {
             cannot_write: false,
             row_waits: false,
             shown: serde_json::Value::Null,
+            partitions: serde_json::Value::Null,
             interrupts: 0,
             is_over: false,
             gate,
@@ -165,6 +168,7 @@ impl Desk {
             }
             Input::Report(launch, report) => self.controller.handle_report(now, launch, report),
             Input::Gone(launch, departure) => self.take_departure(now, launch, departure),
+            Input::Partitions(partitions) => self.partitions = partitions,
             Input::Interrupt => self.interrupt(now),
             Input::Terminate => {
                 if self.controller.state() != State::Idle {
@@ -396,6 +400,8 @@ impl Desk {
     pub(super) fn status(&self) -> serde_json::Value {
         let mut view = serde_json::to_value(self.controller.view()).unwrap_or_default();
         view["system"] = self.system.clone().into();
+        view["partition"] = self.launcher.partition.clone().into();
+        view["partitions"] = self.partitions.clone();
         for source in view["sources"].as_array_mut().into_iter().flatten() {
             let id = source["source"].as_u64().and_then(|id| u32::try_from(id).ok());
             source["name"] = id.and_then(|id| self.names.get(SourceId(id))).into();

@@ -24,6 +24,8 @@ pub(super) enum Input {
     Report(Launch, Report),
     /// No process of it is left.
     Gone(Launch, Departure),
+    /// Who has which partition; null if it is not known.
+    Partitions(serde_json::Value),
     /// Ctrl-C.
     Interrupt,
     /// SIGTERM.

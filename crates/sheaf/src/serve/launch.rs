@@ -38,6 +38,8 @@ pub(super) struct Launcher {
     pub(super) processes: bool,
     /// Whether nodes run on this host that have agents.
     pub(super) local: bool,
+    /// Partition of the system, if it is not the whole.
+    pub(super) partition: Option<String>,
     pub(super) log: Option<LogFormat>,
     /// Upper limit of what the controller adds to the log of a run.
     pub(super) log_bytes: u64,
@@ -88,6 +90,9 @@ impl Launcher {
         if self.local {
             command.arg("--local");
         }
+        if let Some(partition) = &self.partition {
+            command.arg(format!("--partition={partition}"));
+        }
         if let Some(format) = self.log {
             command.arg("--log").arg(format.to_string());
         }
@@ -125,12 +130,16 @@ impl Launcher {
     /// Returns the configuration, as the next run would read it, or that of the run that it is to be like.
     pub(super) fn read_config(&self, like: Option<&str>) -> anyhow::Result<Config> {
         if let Some(like) = like {
-            return Like::find(like, &self.output)?.config(|config| apply_place(config, self.local));
+            return Like::find(like, &self.output)?.config(|config| self.apply_place(config));
         }
         Ok(match &self.config {
-            Some(path) => Config::load_with(path, |config| apply_place(config, self.local))?,
+            Some(path) => Config::load_with(path, |config| self.apply_place(config))?,
             None => Config::default(),
         })
+    }
+
+    fn apply_place(&self, config: &mut Config) {
+        apply_place(config, (self.local, self.partition.as_deref()));
     }
 
     /// Returns the sources and nodes of that configuration.
@@ -141,7 +150,7 @@ impl Launcher {
     /// Checks that a run like another one can be started. Returns warnings about code that has changed.
     pub(super) fn check_like(&self, like: &str) -> anyhow::Result<Vec<String>> {
         let found = Like::find(like, &self.output)?;
-        let config = found.config(|config| apply_place(config, self.local))?;
+        let config = found.config(|config| self.apply_place(config))?;
         Hooks::find(&config)?;
         found.check(&config)
     }
@@ -152,6 +161,7 @@ impl Launcher {
             config: self.config.clone(),
             processes: self.processes,
             local: self.local,
+            partition: self.partition.clone(),
             control: ControlledArguments {
                 controlled: Some(self.directory.path().to_owned()),
                 set: settings.to_vec(),
@@ -202,10 +212,13 @@ impl Launcher {
     }
 }
 
-/// Has all nodes run on this host if that is wanted.
-pub(super) fn apply_place(config: &mut Config, local: bool) {
+/// Has all nodes run on this host if that is wanted, and chooses a partition.
+pub(super) fn apply_place(config: &mut Config, (local, partition): (bool, Option<&str>)) {
     if local {
         config.without_agents();
+    }
+    if let Some(partition) = partition {
+        config.run.partition = Some(partition.to_owned());
     }
 }
 

@@ -64,6 +64,7 @@ mod numbering;
 mod objects;
 mod output;
 mod outputs;
+mod partitions;
 mod prometheus;
 mod rails;
 mod real_data;

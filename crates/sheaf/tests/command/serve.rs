@@ -109,14 +109,19 @@ impl Drop for Controller {
     /// A run outlives its controller, and must not outlive a test that has failed.
     fn drop(&mut self) {
         self.serve = None;
-        let Ok(entries) = std::fs::read_dir(self.place.join("runs/control")) else { return };
-        for entry in entries.flatten() {
-            let process = std::fs::read(entry.path().join("process.json"));
-            let process: Value =
-                process.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
-            if let Some(pid) = process["pid"].as_u64() {
-                let _ = Command::new("pkill").args(["-KILL", "-s", &pid.to_string()]).status();
-            }
+        kill_runs(&self.place.join("runs/control"));
+    }
+}
+
+/// Kills the processes of the runs of a controller, whose directory this is.
+pub(crate) fn kill_runs(directory: &Path) {
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let process = std::fs::read(entry.path().join("process.json"));
+        let process: Value =
+            process.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+        if let Some(pid) = process["pid"].as_u64() {
+            let _ = Command::new("pkill").args(["-KILL", "-s", &pid.to_string()]).status();
         }
     }
 }

@@ -18,7 +18,12 @@ pub(in crate::openapi) fn control() -> Value {
         |name: &str, why: Option<&str>| json!({ "command": name, "allowed": why.is_none(), "why": why });
     let under_way = Some("run 7 is running");
     json!({
-        "state": "running", "target": "running", "revision": 17, "system": "run.toml", "run": 7, "by": "alice",
+        "state": "running", "target": "running", "revision": 17, "system": "partition tracker of run.toml", "run": 7, "by": "alice",
+        "partition": "tracker",
+        "partitions": [{
+            "partition": "calo", "nodes": 3, "sources": 16, "controller": "http://127.0.0.1:7071/", "remote": null,
+            "in_use": [{ "partition": "calo", "run": 8, "by": "bob", "since_ms": TIME_MS, "host": "daq1", "process": 4711, "page": "http://127.0.0.1:7071/" }]
+        }],
         "ends": { "events": 1000, "duration_ms": null },
         "operation": null, "last": null,
         "last_run": { "launch": 6, "run": 6, "good": true, "text": "run 6 ended: 1,000 events stored" },
