@@ -222,7 +222,7 @@ export function samplePartitions() {
   const used = (partition, run, by) => ({ partition, run, by, since_ms: Date.now() - 60_000, host: "daq1", process: 4711, page: null });
   const calo = used("calo", 125, "bob");
   return [
-    { partition: null, nodes: 0, sources: 0, controller: null, remote: null, in_use: [] },
+    { partition: null, nodes: 0, sources: 0, controller: null, remote: null, in_use: [calo, used("tracker", null, "alice")] },
     { partition: "calo", nodes: 3, sources: 16, controller: "http://127.0.0.1:7071/", remote: "https://daq1:7443/", in_use: [calo] },
     { partition: "cosmics", nodes: 6, sources: 20, controller: "javascript:alert(1)", remote: null, in_use: [calo, used("tracker", null, "alice")] },
     { partition: "muon", nodes: 2, sources: 4, controller: null, remote: null, in_use: [] },

@@ -118,6 +118,9 @@ impl<'a> Base<'a> {
     }
 }
 
+/// A change that the command line makes.
+type Change<'a> = &'a dyn Fn(&mut Config);
+
 /// The values of a file, before settings and changes are added and the whole is checked.
 pub(crate) struct Draft<'a> {
     pub(crate) config: Config,
@@ -131,7 +134,7 @@ impl Draft<'_> {
     pub(crate) fn settle(
         self,
         settings: &[Setting],
-        change: &dyn Fn(&mut Config),
+        change: Change<'_>,
         purpose: Option<Purpose<'_>>,
     ) -> (Config, Vec<ConfigError>) {
         let Self { config: file, origins: of_file, files } = self;
@@ -186,7 +189,7 @@ impl Config {
         &mut self,
         origins: &mut Origins<'_>,
         files: Files,
-        (settings, change): (&[Setting], &dyn Fn(&mut Self)),
+        (settings, change): (&[Setting], Change<'_>),
     ) -> Vec<ConfigError> {
         let mut errors = Vec::new();
         for Setting { key, value } in settings {

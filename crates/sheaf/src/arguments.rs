@@ -11,12 +11,6 @@ use sheaf_wire::{ByteCount, Nanos};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-#[derive(Debug, Args)]
-pub(crate) struct UploadArguments {
-    /// Run directory.
-    pub(crate) path: PathBuf,
-}
-
 /// A library that a process of its own loads.
 #[derive(Debug, Args)]
 pub(crate) struct LibraryArguments {

@@ -4,7 +4,7 @@ use crate::agent::AgentArguments;
 use crate::arguments::{
     DoctorArguments, DumpArguments, ExportArguments, GuardArguments, ImportArguments, NextArguments,
     PathArguments, PollArguments, PollTriggerArguments, PreprocessorArguments, ProcessorArguments,
-    RehearsalArguments, RunArguments, TapArguments, UploadArguments,
+    RehearsalArguments, RunArguments, TapArguments,
 };
 use crate::bench::arguments::BenchArguments;
 use crate::ctl::CtlArguments;
@@ -15,6 +15,7 @@ use crate::lab::arguments::LabArguments;
 use crate::log_search::LogArguments;
 use crate::model::ModelArguments;
 use crate::node::NodeArguments;
+use crate::objects::UploadArguments;
 use crate::partitions::PartitionsArguments;
 use crate::record::RecordArguments;
 use crate::records::RunsArguments;

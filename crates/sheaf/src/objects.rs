@@ -4,15 +4,21 @@
 //! changed by sealing are uploaded again, removed files are removed, and `run.json` lists the files that count.
 
 use crate::Verdict;
-use crate::arguments::UploadArguments;
 use anyhow::Context;
+use clap::Args;
 use sheaf_config::{Config, OutputKind, Sync};
 use sheaf_store::event_file::ClosedFile;
 use sheaf_store::upload::Uploads;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[cfg(feature = "s3")]
 mod store;
+
+#[derive(Debug, Args)]
+pub(crate) struct UploadArguments {
+    /// Run directory.
+    path: PathBuf,
+}
 
 /// Returns whether the events of a stream count as stored only once they are uploaded.
 pub(crate) fn is_uploaded(config: &Config, stream: &str) -> bool {

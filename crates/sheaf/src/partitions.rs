@@ -96,7 +96,7 @@ pub(crate) fn states(parts: &[PartitionParts], output: &Path) -> anyhow::Result<
         sources: Vec::new(),
         controller,
         remote,
-        in_use: claims.iter().filter(|claim| claim.partition.is_none()).map(Use::of).collect(),
+        in_use: claims.iter().map(Use::of).collect(),
     };
     let state = |parts: &PartitionParts| {
         let has_some = |claim: &&ClaimRecord| {

@@ -53,7 +53,7 @@ scenario("other partitions are shown with who has them, and links to the pages o
   assert.match(await of("calo"), /calo: run 125 by bob since/);
   assert.match(await of("cosmics"), /run 125 of calo by bob since .*; a run that begins of tracker by alice/);
   assert.match(await of("muon"), /muon: free/);
-  assert.match(await of(""), /whole system: free/);
+  assert.match(await of(""), /whole system: run 125 of calo by bob/);
   assert.equal(await page.locator('#partitions [data-partition="tracker"]').count(), 0);
   const links = await page.locator("#partitions a").evaluateAll((found) => found.map((link) => link.getAttribute("href")));
   assert.deepEqual(links, ["http://127.0.0.1:7071/"], "an address that is none of a page is no link");

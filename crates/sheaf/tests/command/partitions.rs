@@ -1,6 +1,7 @@
 //! Partitions: runs of parts of one system at the same time.
 
-use crate::child::{Running, ScratchDirectory, signal, wait_until};
+use crate::child::{Running, ScratchDirectory, sheaf, signal, start, wait_until};
+use crate::nodes::free_ports;
 use crate::serve::kill_runs;
 use serde_json::Value;
 
@@ -168,8 +169,8 @@ fn each_partition_has_a_controller_and_a_lock_of_its_own() {
     assert_eq!(status("calo")["system"], "partition calo of system.toml");
     for (name, uses) in in_use(&place) {
         let expected = match name.as_deref() {
-            None => 0,
-            Some("cosmics") => 2,
+            // A run of the whole needs the nodes of both.
+            None | Some("cosmics") => 2,
             Some(_) => 1,
         };
         assert_eq!(uses.len(), expected, "{name:?}: {uses:?}");
@@ -198,4 +199,64 @@ fn each_partition_has_a_controller_and_a_lock_of_its_own() {
         running.end().exits(0);
     }
     assert!(runs(&place).iter().all(|run| run["state"] == "good"));
+}
+
+/// Two directories stand for two hosts that share no disk, and one for the host of the nodes.
+#[test]
+fn an_agent_gives_a_node_to_one_of_two_controllers_that_share_no_disk() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = ScratchDirectory::new();
+    let key = place.file("agents.key", &"7".repeat(64));
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let [agent, evm, ru0, ru1, bu0, bu1, first, second] = free_ports();
+    let system = |tracker: u16| {
+        let node = |name: &str, role: &str, port: u16, more: &str| {
+            format!("[[node]]\nname = \"{name}\"\nrole = \"{role}\"\naddress = \"127.0.0.1:{port}\"\n{more}")
+        };
+        let by_agent = format!("agent = \"127.0.0.1:{agent}\"\n");
+        let reads = |sources: &str| format!("{by_agent}sources = {sources}\n");
+        [
+            "[trigger]\nmode = \"fixed\"\nrate_hz = 200\n[source.emulated]\nmean_bytes = 256\nrms_bytes = 0\n".to_owned(),
+            format!("[transport]\nkind = \"tcp\"\n[agents]\nkey_file = \"{}\"\n", key.display()),
+            node("evm", "manager", evm, ""),
+            node("ru-trk", "readout", ru0, &reads("[0, 1]")),
+            node("ru-cal", "readout", ru1, &reads("[2]")),
+            node("bu-trk", "builder", bu0, &by_agent),
+            node("bu-cal", "builder", bu1, &by_agent),
+            format!("[partition.tracker]\nnodes = [\"*-trk\"]\nmanager = \"127.0.0.1:{tracker}\"\n"),
+            format!("[partition.calo]\nnodes = [\"*-cal\"]\nmanager = \"127.0.0.1:{second}\"\n"),
+        ]
+        .concat()
+    };
+    for name in ["here", "there", "nodes"] {
+        std::fs::create_dir(place.join(name)).unwrap();
+    }
+    let (here, there) = (place.join("here"), place.join("there"));
+    place.file("here/system.toml", &system(first));
+    place.file("there/system.toml", &system(evm));
+    // Without a database, numbers of the two are kept apart by hand.
+    std::fs::create_dir_all(there.join("runs/run000100")).unwrap();
+    let mut host = start(
+        &place.join("nodes"),
+        ["agent", "--key", key.to_str().unwrap(), "--listen", &format!("127.0.0.1:{agent}")],
+    );
+    host.wait_until_said("listens on");
+    let run = |partition| ["run", "system.toml", "--partition", partition, "--events"];
+    let tracker = start(&here, ["run", "system.toml", "--partition", "tracker", "--duration", "0"]);
+    let claims = place.join("nodes/runs/claims");
+    let is_claim = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.unwrap().path().extension().is_some_and(|extension| extension == "json")
+    };
+    wait_until("the agent has claimed the nodes", || {
+        tracker.assert_runs();
+        std::fs::read_dir(&claims).is_ok_and(|mut entries| entries.any(is_claim))
+    });
+    let refused = sheaf(&there, run("tracker").into_iter().chain(["10"])).exits(1).stderr;
+    assert!(refused.contains("node bu-trk is in use: run 1 of partition tracker"), "{refused}");
+    sheaf(&there, run("calo").into_iter().chain(["10"])).exits(0);
+    signal(tracker.id(), "INT");
+    tracker.end().exits(0);
+    sheaf(&there, run("tracker").into_iter().chain(["10"])).exits(0);
+    host.signal("TERM");
+    host.end().exits(0);
 }
