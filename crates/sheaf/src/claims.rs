@@ -42,7 +42,7 @@ pub(crate) struct Owner {
     pub(crate) process: u32,
 }
 
-/// What a run has claimed, and who made it.
+/// Claim of a run, and who made it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ClaimRecord {
     /// Partition; `None`: the whole system.
