@@ -21,7 +21,7 @@ export function usage({ partition, in_use }, now) {
   if (in_use.length === 0) return "free";
   return in_use.map((used) => {
     const other = used.partition === partition ? "" : ` of ${title(used.partition)}`;
-    return `${used.run === null ? "a run that begins" : `run ${used.run}`}${other} by ${used.by} since ${clock(used.since_ms, now)}`;
+    return `${used.run === null ? "a new run" : `run ${used.run}`}${other} by ${used.by} since ${clock(used.since_ms, now)}`;
   }).join("; ");
 }
 

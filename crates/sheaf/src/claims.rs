@@ -119,7 +119,7 @@ impl ClaimRecord {
     fn holder(&self) -> String {
         match self.run {
             Some(run) => format!("run {run} of {}", self.part()),
-            None => format!("a run of {}, which is beginning,", self.part()),
+            None => format!("a new run of {}", self.part()),
         }
     }
 

@@ -76,7 +76,7 @@ impl Use {
             None if of.is_some() => " of the whole system".to_owned(),
             _ => String::new(),
         };
-        let run = self.run.map_or_else(|| "a run that begins".to_owned(), |run| format!("run {run}"));
+        let run = self.run.map_or_else(|| "a new run".to_owned(), |run| format!("run {run}"));
         let page = self.page.as_ref().map_or_else(String::new, |page| format!(", {page}"));
         let since = utc(self.since_ms * 1_000_000);
         format!(

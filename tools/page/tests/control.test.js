@@ -51,7 +51,7 @@ scenario("other partitions are shown with who has them, and links to the pages o
   assert.match(await text(page, "#partitions"), /partition tracker/);
   const of = (name) => text(page, `#partitions [data-partition="${name}"]`);
   assert.match(await of("calo"), /calo: run 125 by bob since/);
-  assert.match(await of("cosmics"), /run 125 of calo by bob since .*; a run that begins of tracker by alice/);
+  assert.match(await of("cosmics"), /run 125 of calo by bob since .*; a new run of tracker by alice/);
   assert.match(await of("muon"), /muon: free/);
   assert.match(await of(""), /whole system: run 125 of calo by bob/);
   assert.equal(await page.locator('#partitions [data-partition="tracker"]').count(), 0);
