@@ -3,9 +3,11 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `before` | parts that the next run goes on with |
 //! | `conducting` | a run from its start to its record |
 //! | `succession` | one run after the other, also without a gap |
 
+mod before;
 mod conducting;
 mod succession;
 

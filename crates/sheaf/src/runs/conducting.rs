@@ -1,6 +1,6 @@
 //! A run from its start to its record.
 
-use super::succession::Before;
+use super::before::Before;
 use super::{Ready, Runs, begin_log};
 use crate::Verdict;
 use crate::commands::{CommandsEnd, RunCommands};

@@ -3,13 +3,12 @@
 //! Where one run follows another without a gap, the next one is prepared while the present one still goes on, and the present one is closed
 //! while the next one goes on. In between is the time in which nodes end and begin: triggers and fragments of that time wait.
 
+use super::before::Before;
 use super::conducting::Conducted;
 use super::{Ready, Runs, Wanted};
 use crate::Verdict;
 use crate::arguments::ControlledArguments;
 use crate::plan::Plan;
-use crate::processes::Family;
-use crate::run::Following;
 use sheaf_config::Config;
 use sheaf_control::NextRun;
 use sheaf_node::Clock;
@@ -32,40 +31,6 @@ const CLOSING: usize = 8;
 
 /// A run that has ended, and what it leaves for one that follows without a gap.
 type EndedRun = (Conducted, Option<Before>);
-
-/// Parts of a run that the run which follows it without a gap goes on with.
-pub(super) enum Before {
-    /// Nodes that are threads of this process.
-    Threads(Following),
-    /// Nodes that are processes.
-    Processes(Box<Family>),
-}
-
-impl Before {
-    /// Returns those of nodes that are threads.
-    pub(super) fn threads(self) -> Option<Following> {
-        match self {
-            Self::Threads(following) => Some(following),
-            Self::Processes(_) => None,
-        }
-    }
-
-    /// Returns those of nodes that are processes.
-    pub(super) fn processes(self) -> Option<Family> {
-        match self {
-            Self::Threads(_) => None,
-            Self::Processes(family) => Some(*family),
-        }
-    }
-
-    /// Ends everything, because no run follows after all.
-    fn abandon(self) {
-        match self {
-            Self::Threads(following) => following.abandon(),
-            Self::Processes(family) => family.abandon(),
-        }
-    }
-}
 
 /// Runs on their way to the thread that closes one after the other.
 struct Closings<'a> {
