@@ -19,6 +19,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Name of the directory beside the runs.
@@ -31,6 +32,9 @@ const EXTENSION: &str = "json";
 
 /// Time in which nodes end on a host whose run has died, or has ended in this moment.
 const ENDING: Duration = Duration::from_secs(5);
+
+/// Number of claims that this process has taken.
+static TAKEN: AtomicU32 = AtomicU32::new(0);
 
 /// Pause between two attempts to claim their nodes.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -216,7 +220,9 @@ impl Claim {
                 bail!("{}", other.refusal(&common));
             }
         }
-        let name = format!("{}-{}-{}", next::host(), std::process::id(), record.since_ms);
+        // Numbers of processes are used again.
+        let count = TAKEN.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{}-{}-{count}", next::host(), std::process::id(), record.since_ms);
         let path = directory.join(name).with_extension(EXTENSION);
         let make = || {
             let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
