@@ -83,6 +83,7 @@ struct CommentOf {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NameOf {
+    #[serde(deserialize_with = "run_number")]
     run: u32,
     name: String,
 }
@@ -122,6 +123,12 @@ pub(super) fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result
     value
         .map(Some)
         .ok_or_else(|| D::Error::custom(format!("{number} is not a whole number from 0 to {}", u64::MAX)))
+}
+
+/// Reads the number of a run.
+fn run_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let number = whole_number(deserializer)?.and_then(|number| u32::try_from(number).ok());
+    number.ok_or_else(|| D::Error::custom(format!("`run` is not a whole number from 0 to {}", u32::MAX)))
 }
 
 /// Returns the number in an entity tag such as `"17"`. Some clients take the quotes away.
@@ -548,8 +555,12 @@ mod tests {
             assert_eq!(events(text), Some(Some(value)), "{text}");
         }
         assert_eq!(events("null"), Some(None));
+        let run = |text: &str| {
+            parse::<NameOf>(format!(r#"{{"run": {text}, "name": "a"}}"#).as_bytes()).ok().map(|of| of.run)
+        };
+        assert_eq!([run("7"), run("7.0"), run("4294967296"), run("null")], [Some(7), Some(7), None, None]);
         for text in ["7.5", "-1", "-1.0", "1e30", "\"7\"", "true"] {
-            assert_eq!(events(text), None, "{text}");
+            assert_eq!((events(text), run(text)), (None, None), "{text}");
         }
     }
 }
