@@ -6,6 +6,12 @@ use crate::error::ErrorKind;
 use crate::settings::{Node, TransportKind};
 
 impl Config {
+    /// Returns whether agents start nodes.
+    #[must_use]
+    pub fn has_agents(&self) -> bool {
+        self.node.iter().any(|node| node.agent.is_some())
+    }
+
     /// Has all nodes started on this host: nodes have no agents any more.
     pub fn without_agents(&mut self) {
         self.node.iter_mut().for_each(|node| node.agent = None);

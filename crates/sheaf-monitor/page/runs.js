@@ -128,7 +128,7 @@ function canStart({ control }) {
   return control?.commands.some(({ command }) => command === "start") ?? false;
 }
 
-/** Returns a button that starts a run with the configuration of another one. The summary above it is opened first, because a run begins.
+/** Returns a button that starts a run with the configuration of another one. Put it in a closed section: one click must not begin a run.
  * @param {Page} page @param {State} state @param {string} like @param {string} title */
 function startLike({ operator }, state, like, title) {
   const { control } = state;

@@ -9,6 +9,14 @@ pub struct LinkHandover {
     pub(crate) outbox: Outbox,
 }
 
+impl LinkHandover {
+    /// Returns the links for the next run.
+    pub(crate) fn begin_run(mut self) -> Outbox {
+        self.outbox.begin_run();
+        self.outbox
+    }
+}
+
 impl Handover for LinkHandover {
     fn abandon(mut self: Box<Self>) {
         self.outbox.end_run(false);

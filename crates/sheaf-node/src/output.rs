@@ -66,9 +66,7 @@ impl OutputNode {
         patience: Patience,
         now: Timestamp,
     ) -> Self {
-        let LinkHandover { mut outbox } = handover;
-        outbox.begin_run();
-        Self::with(role, outbox, sink, patience, now)
+        Self::with(role, handover.begin_run(), sink, patience, now)
     }
 
     fn with(

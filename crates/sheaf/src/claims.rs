@@ -33,11 +33,11 @@ const EXTENSION: &str = "json";
 /// Time in which nodes end on a host whose run has died, or has ended in this moment.
 const ENDING: Duration = Duration::from_secs(5);
 
-/// Number of claims that this process has taken.
-static TAKEN: AtomicU32 = AtomicU32::new(0);
-
 /// Pause between two attempts to claim their nodes.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Number of claims that this process has taken.
+static TAKEN: AtomicU32 = AtomicU32::new(0);
 
 /// Process that a run belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,8 +81,7 @@ impl ClaimRecord {
         }
         let nodes: Vec<NodeConfig> = config.nodes()?.into_iter().filter(is_here).collect();
         // Without agents, nodes are on this host and find free addresses.
-        let has_agents = config.node.iter().any(|node| node.agent.is_some());
-        let with_address = nodes.iter().filter(|_| has_agents);
+        let with_address = nodes.iter().filter(|_| config.has_agents());
         let addresses = with_address.flat_map(|node| node.address.iter().chain(&node.more_addresses));
         // Each run has an event manager of its own.
         let named = nodes.iter().filter(|node| node.id.role != Role::Manager);
@@ -112,19 +111,9 @@ impl ClaimRecord {
         node.or_else(source).or_else(address)
     }
 
-    /// Returns the partition, in words.
-    pub(crate) fn part(&self) -> String {
-        self.partition
-            .as_ref()
-            .map_or_else(|| "the whole system".to_owned(), |name| format!("partition {name}"))
-    }
-
     /// Returns who has it, in words: "run 12 of partition tracker".
     fn holder(&self) -> String {
-        match self.run {
-            Some(run) => format!("run {run} of {}", self.part()),
-            None => format!("a new run of {}", self.part()),
-        }
+        format!("{} of {}", run_in_words(self.run), part_in_words(self.partition.as_deref()))
     }
 
     /// Returns how the run is ended, in words.
@@ -149,6 +138,16 @@ impl ClaimRecord {
             self.remedy()
         )
     }
+}
+
+/// Returns a partition, in words.
+pub(crate) fn part_in_words(partition: Option<&str>) -> String {
+    partition.map_or_else(|| "the whole system".to_owned(), |name| format!("partition {name}"))
+}
+
+/// Returns a run, in words. One that is beginning has no number yet.
+pub(crate) fn run_in_words(run: Option<u32>) -> String {
+    run.map_or_else(|| "a new run".to_owned(), |run| format!("run {run}"))
 }
 
 /// A claim that this process has, until it is dropped.

@@ -1,7 +1,7 @@
 //! `sheaf partitions`: the parts of a system, and who has them.
 
 use crate::Verdict;
-use crate::claims::{self, ClaimRecord};
+use crate::claims::{self, ClaimRecord, part_in_words, run_in_words};
 use crate::console::plural;
 use crate::control_directory::ControlDirectory;
 use crate::print::{print, print_json};
@@ -71,12 +71,9 @@ impl Use {
     }
 
     fn line(&self, of: Option<&str>) -> String {
-        let other = match &self.partition {
-            Some(other) if Some(&**other) != of => format!(" of partition {other}"),
-            None if of.is_some() => " of the whole system".to_owned(),
-            _ => String::new(),
-        };
-        let run = self.run.map_or_else(|| "a new run".to_owned(), |run| format!("run {run}"));
+        let own = self.partition.as_deref();
+        let other = if own == of { String::new() } else { format!(" of {}", part_in_words(own)) };
+        let run = run_in_words(self.run);
         let page = self.page.as_ref().map_or_else(String::new, |page| format!(", {page}"));
         let since = utc(self.since_ms * 1_000_000);
         format!(

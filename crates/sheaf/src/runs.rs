@@ -71,7 +71,7 @@ fn make_all(
         slow_control::keep(&config, slow_control::sent_to_run(arguments.control.controlled.as_deref()))?;
     let page = match controlled {
         Some(controlled) => {
-            let has_processes = has_processes(arguments, &config)?;
+            let has_processes = arguments.processes || config.has_agents();
             controlled.note_configuration(&config, has_processes, no_succession(&config))?;
             Some(controlled.page().clone())
         }
@@ -130,21 +130,15 @@ fn make_all(
     Ok(verdict)
 }
 
-/// Returns whether nodes are processes of their own.
-fn has_processes(arguments: &RunArguments, config: &Config) -> anyhow::Result<bool> {
-    Ok(arguments.processes || config.nodes()?.iter().any(|node| node.agent.is_some()))
-}
-
 /// Returns why no run can follow another one without a gap, in words; `None` if one can.
 fn no_succession(config: &Config) -> Option<String> {
-    let has_agents = config.node.iter().any(|node| node.agent.is_some());
     let why = if !triggers_of(config.trigger.mode).can_pause() {
         "its triggers come from its data, and its readout units would divide them at different events"
     } else if config.source.is_timed() {
         "its data are cut by time, and the accounts of hits are those of one run"
     } else if config.preprocessing.path.is_some() {
         "its readout units process fragments"
-    } else if has_agents {
+    } else if config.has_agents() {
         "agents start its nodes, each of which takes part in one run"
     } else {
         return None;

@@ -17,8 +17,6 @@ impl BuilderNode {
         patience: Patience,
         now: Timestamp,
     ) -> Self {
-        let LinkHandover { mut outbox } = handover;
-        outbox.begin_run();
-        Self::with(role, outbox, judgement, patience, now)
+        Self::with(role, handover.begin_run(), judgement, patience, now)
     }
 }

@@ -117,30 +117,29 @@ impl Like {
     /// Returns it as a file for other runs: without its number, so that each gets the next one. `short` leaves out settings that have their
     /// default.
     pub(super) fn file(&self, short: bool) -> anyhow::Result<String> {
-        let (mut config, _) = self.settings()?;
+        Ok(self.file_of(self.settings()?.0, short))
+    }
+
+    fn file_of(&self, mut config: Config, short: bool) -> String {
         config.run.number = Run::default().number;
         let name = self.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
         let settings = if short { config.to_short_toml() } else { config.to_toml() };
-        Ok(format!("# Configuration of run {}{name}, {}.\n\n{settings}", self.origin.run, self.software))
-    }
-
-    /// Checks that this version takes its settings.
-    ///
-    /// # Errors
-    /// It is one of another version.
-    pub(crate) fn check_settings(&self) -> anyhow::Result<()> {
-        self.settings().map(drop)
+        format!("# Configuration of run {}{name}, {}.\n\n{settings}", self.origin.run, self.software)
     }
 
     /// Gives it a name, by `person`, or else by the user of this process. Returns the name with its version, and whether it had it already.
+    ///
+    /// # Errors
+    /// It is one of another version, which this version does not take, or the disk does not take the name: then an [`std::io::Error`] is among
+    /// the causes.
     pub(crate) fn give_name(
         &self,
         name: &str,
         person: Option<&str>,
     ) -> anyhow::Result<(NamedConfiguration, bool)> {
-        let (_, id) = self.settings()?;
+        let (config, id) = self.settings()?;
         let origin = named::origin(name, person, (self.origin.run, &self.software), &id.id, &self.code);
-        named::add(&self.runs, origin, &self.file(false)?)
+        named::add(&self.runs, origin, &self.file_of(config, false))
     }
 
     /// Checks that the files are there that a configuration names. Returns warnings about code that is not the one of that run any more.

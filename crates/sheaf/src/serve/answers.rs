@@ -492,12 +492,14 @@ impl Desk {
         let like = Like::find(&run.to_string(), &self.output).map_err(|problem| {
             Answer::error(404, "not_found", &crate::describe(&problem), "look at the list of runs")
         })?;
-        like.check_settings().map_err(|problem| {
-            let remedy = "give the name with the version that made the run";
-            Answer::error(422, "like", &crate::describe(&problem), remedy)
-        })?;
         let (configuration, known) = like.give_name(&name, Some(&operator.name)).map_err(|problem| {
-            Answer::error(503, "disk", &crate::describe(&problem), "look at the disk of the runs")
+            let text = crate::describe(&problem);
+            match problem.chain().any(|cause| cause.is::<std::io::Error>()) {
+                true => Answer::error(503, "disk", &text, "look at the disk of the runs"),
+                false => {
+                    Answer::error(422, "like", &text, "give the name with the version that made the run")
+                }
+            }
         })?;
         Ok(Answer::json(200, &json!({ "configuration": configuration, "known": known })))
     }

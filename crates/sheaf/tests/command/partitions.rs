@@ -25,7 +25,7 @@ fn in_use(place: &ScratchDirectory) -> Vec<(Option<String>, Vec<Value>)> {
     shown["partitions"].as_array().unwrap().iter().map(|state| (name(state), uses(state))).collect()
 }
 
-/// Starts a run that ends when it is told to, and waits until it has its number.
+/// Starts a run without a limit, and waits until it has a number.
 fn begin(place: &ScratchDirectory, partition: &str, more: &str) -> Running {
     let running = place.start(&format!("run system.toml --partition {partition} --duration 0 {more}"));
     wait_until("the run has its number", || {
