@@ -230,9 +230,7 @@ impl Checker<'_> {
             if let Some(key) = self.origins.first_of(table).map(str::to_owned) {
                 let found =
                     format!("`{key}` is set, but `source.kind` is not: the sources would be emulated");
-                let right = format!(
-                    "add `kind = \"{kind}\"` to [source], or `kind = \"emulated\"` to ignore [{table}]"
-                );
+                let right = format!("add `kind = \"{kind}\"` to [source], or remove [{table}]");
                 self.fail(ErrorKind::Missing, &[&key, "source.kind"], found, right);
             }
         }
@@ -467,7 +465,7 @@ impl Checker<'_> {
             self.in_order(merge, event, why);
             let why = "a lost request must be repeated before the builder unit gives up the event";
             self.in_order(retry, event, why);
-            if let Some(orphan) = readout.orphan_timeout {
+            if let Some(orphan) = readout.orphan_timeout.filter(|_| self.config.has_orphans()) {
                 let why = "fragments must be kept longer than the wait for others of their event";
                 self.in_order(merge, ("readout.orphan_timeout_ms", orphan), why);
             }

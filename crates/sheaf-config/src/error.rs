@@ -25,6 +25,8 @@ pub enum ErrorKind {
     Missing,
     /// Two values that cannot go together.
     Conflict,
+    /// A key that has no effect with the other values.
+    NoEffect,
     /// A bound in bytes that cannot hold what it must hold.
     TooSmall,
     /// Sources that are nowhere, or in two places, or do not exist.

@@ -16,6 +16,7 @@
 //! | `origins` | origin of each value: file, flag, default |
 //! | `building` | valid building steps and trigger types |
 //! | `check` | constraints across knobs |
+//! | `usage` | keys that have no effect with the other values |
 //! | `lab` | scenarios of the virtual switch lab: a network and its measurements, added to a configuration |
 //! | `streams` | assignment of tags to streams |
 //! | `nodes` | the nodes and the sources of each |
@@ -75,6 +76,7 @@ mod streams;
 mod suggest;
 mod tables;
 mod text;
+mod usage;
 
 /// Format of error messages about any TOML file of Sheaf. Scenarios of the simulator are not configurations, but their
 /// errors are reported in the same way.
@@ -122,6 +124,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use text::Text;
 use thiserror::Error;
+use usage::Views;
 
 /// The configuration of a run: the values of a file, and defaults for all others.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -330,7 +333,7 @@ impl Config {
     }
 
     /// The complete configuration as a file: every knob with its value, but those that are not set and have no
-    /// default. Reading it gives this configuration again.
+    /// default, and those that have no effect. Reading it gives this configuration again.
     #[must_use]
     pub fn to_toml(&self) -> String {
         self.write_toml(&BTreeMap::new())
@@ -351,11 +354,16 @@ impl Config {
     /// Writes a file without knobs that have the value of `defaults`, and without tables that would be empty.
     fn write_toml(&self, defaults: &BTreeMap<String, String>) -> String {
         let mut text = String::new();
-        for (path, section) in self.every_table() {
+        let views = Views::of(self);
+        for (path, section) in
+            self.every_table().into_iter().filter(|(path, table)| views.has_use_of(path, *table))
+        {
             let line = |knob: &Knob| {
                 let value = section.write(knob.key)?;
-                let is_default = defaults.get(&format!("{path}.{}", knob.key)) == Some(&value);
-                (!is_default).then(|| format!("{} = {value}\n", knob.key))
+                let key = format!("{path}.{}", knob.key);
+                let is_default = defaults.get(&key) == Some(&value);
+                // A reader would refuse what flags on top of the file have left without effect.
+                (!is_default && views.acts(&key, section)).then(|| format!("{} = {value}\n", knob.key))
             };
             let lines: String = section.knobs().iter().filter_map(line).collect();
             if lines.is_empty() && !defaults.is_empty() {
@@ -434,7 +442,9 @@ impl Config {
         // A text that is not TOML is read only in part; checks of the whole would report wrong errors.
         let purpose = is_toml.then_some(purpose);
         let (config, wrong) = Draft { config, origins, files }.settle(&[], &change, purpose);
-        errors.extend(wrong);
+        // What a broken text says of other keys is not known.
+        let is_broken = !errors.is_empty();
+        errors.extend(wrong.into_iter().filter(|error| !is_broken || error.kind != ErrorKind::NoEffect));
         // A problem with a name says it itself.
         for error in errors.iter_mut().filter(|error| !NAMING.contains(&error.key.as_str())) {
             error.found = config.names.annotate(&error.found).into_owned();
@@ -483,6 +493,14 @@ impl Config {
         if kind.shares_socket() && readouts == 0 && !origins.is_in_file("readout.count") {
             self.readout.count = 1;
         }
+    }
+
+    /// Returns whether fragments may come of events that are never requested: where neither the event manager nor its triggers decide which
+    /// events there are.
+    #[must_use]
+    pub fn has_orphans(&self) -> bool {
+        let mode = self.trigger.mode;
+        matches!(mode, TriggerMode::Source | TriggerMode::Seen) || mode.has_supervisor()
     }
 
     /// Returns whether a source keeps its hits, and gives windows of them on request: all sources of a run that is built by window, and those

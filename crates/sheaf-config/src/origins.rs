@@ -59,6 +59,21 @@ impl<'a> Origins<'a> {
         self.spans.contains_key(key) || self.is_broken(key)
     }
 
+    /// All keys and named tables that the file sets.
+    pub(crate) fn keys_in_file(&self) -> impl Iterator<Item = &str> {
+        self.spans.keys().map(String::as_str)
+    }
+
+    /// All keys that a flag of the command line sets.
+    pub(crate) fn keys_by_flag(&self) -> impl Iterator<Item = &str> {
+        self.flags.keys().map(String::as_str).filter(|key| self.is_by_flag(key))
+    }
+
+    /// Whether a flag of the command line sets `key`.
+    pub(crate) fn is_by_flag(&self, key: &str) -> bool {
+        matches!(self.flags.get(key), Some(Origin::Flag(_)))
+    }
+
     /// The first key of the table `path` that the file sets.
     pub(crate) fn first_of(&self, path: &str) -> Option<&str> {
         let is_of = |key: &&String| key.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));

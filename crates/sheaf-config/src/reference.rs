@@ -17,7 +17,7 @@ const HEAD: &str = "\
 A run is configured by one TOML file. All keys are optional; without a file, or with an empty one, the defaults of this page apply. The same file serves `sheaf run CONFIG.toml`, which starts all nodes on one machine, and `sheaf node CONFIG.toml NAME`, which starts one node by name on its host.
 
 Units are in the names of the keys: `_bytes`, `_s`, `_ms`, `_us`, `_hz`. Sizes are integers; times may have decimal
-places. The whole file is checked before anything starts: unknown keys, values outside their limits and conflicting values are reported with line, key and valid values.
+places. The whole file is checked before anything starts: unknown keys, values outside their limits and conflicting values are reported with line, key and valid values. So are keys that have no effect with the other ones.
 ";
 
 /// The page `docs/reference/configuration.md`: one section per table, one row per key.

@@ -7,7 +7,7 @@ use crate::origins::Origins;
 use crate::source_lists::Resolver;
 use crate::suggest::nearest;
 use crate::text::shorten;
-use crate::{Config, Purpose, check, codec, document, read_file};
+use crate::{Config, Purpose, check, codec, document, read_file, usage};
 use std::borrow::Cow;
 use std::path::Path;
 use toml::de::DeValue;
@@ -146,6 +146,9 @@ impl Draft<'_> {
         let is_part = config.partitions.is_empty() && chosen == file.run.partition;
         let Some(partition) = chosen.filter(|_| !is_part) else {
             errors.extend(check::check(&config, &origins, purpose));
+            if errors.is_empty() {
+                errors = usage::check((file, &of_file), (&config, &origins));
+            }
             return (config, errors);
         };
         if let Some(error) = config.unknown_partition(&partition, (file.run.partition.as_deref(), &origins)) {
@@ -157,6 +160,10 @@ impl Draft<'_> {
         errors.extend(whole.add(&mut origins, files, (settings, change)));
         if errors.is_empty() {
             (whole, errors) = whole.part(&partition, &origins, purpose);
+        }
+        if errors.is_empty() {
+            errors = usage::check((file, &of_file), (&whole, &origins));
+            return (whole, errors);
         }
         // What is wrong with the whole is said best without the part, with its place in the file.
         if !errors.is_empty() {

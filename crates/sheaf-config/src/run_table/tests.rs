@@ -1,15 +1,20 @@
 //! Errors of a table are named with row and column.
 
 use super::*;
+use crate::FilterKind;
 use proptest::prelude::*;
 
 fn table(text: &str) -> Result<RunTable, ConfigErrors> {
     RunTable::parse(text, "scan.csv", 4)
 }
 
+/// Checks a table on top of a configuration with the filter `busy`.
 fn check(text: &str) -> Result<(), ConfigErrors> {
     let judge = |config: &Config| (config.run.events.is_none()).then(|| ("no end".into(), "give one".into()));
-    table(text)?.check(None, |config, _| config.run.duration = None, judge)
+    let change = |config: &mut Config, _: &[Setting]| {
+        (config.run.duration, config.filter.kind) = (None, FilterKind::Busy);
+    };
+    table(text)?.check(None, change, judge)
 }
 
 /// Line, column and text of each error.

@@ -29,7 +29,7 @@ section! {
         /// `wait` this applies to optional sources only.
         merge_timeout: Nanos = Nanos::from_millis(500), "merge_timeout_ms", milliseconds(SHORTEST, HOUR);
         /// Time after which fragments of an event that no builder unit requests are dropped, with the trigger modes
-        /// `source` and `seen`. They are counted as `unknown_event`. A builder unit that is stopped or starved may request its events after
+        /// `source` and `seen`, and with a trigger supervisor. They are counted as `unknown_event`. A builder unit that is stopped or starved may request its events after
         /// up to `manager.silence_timeout_ms`, or another one does for it: with less than twice that time, triggered events may lose
         /// their fragments. 0: never.
         orphan_timeout: Option<Nanos> = Some(Nanos::from_secs(150)), "orphan_timeout_ms",

@@ -23,8 +23,8 @@ kind = "emulated"
 count = 12
 optional = [0, "10-11"]
 emulated = { mean_bytes = 1_000, rms_bytes = 0x100, size = 'normal' }
-[source.replay]
-directory = """streams"""
+[output]
+begin_records = """records"""
 [readout]
 merge_timeout_ms = 150
 [builder]
@@ -190,13 +190,16 @@ proptest! {
         fuzz_config(&bytes);
     }
 
+    /// Knobs without effect are left out.
     #[test]
     fn every_configuration_reads_as_it_was_written(config in config()) {
         prop_assert_eq!(config.validate().map_err(|errors| errors.to_string()), Ok(()));
         prop_assert!(config.nodes().is_ok());
         for text in [config.to_toml(), config.to_short_toml()] {
-            let again = Config::parse(&text, "written.toml").map_err(|errors| errors.to_string());
-            prop_assert_eq!(again.as_ref(), Ok(&config), "{}", text);
+            let again = Config::parse(&text, "written.toml")?;
+            prop_assert_eq!(short_without_nodes(&again), short_without_nodes(&config), "{}", text);
+            let third = Config::parse(&again.to_toml(), "again.toml").map_err(|errors| errors.to_string());
+            prop_assert_eq!(third.as_ref(), Ok(&again), "{}", text);
         }
     }
 
@@ -227,6 +230,11 @@ proptest! {
         let child = Config::parse(&listed.to_toml(), "child.toml")?;
         prop_assert_eq!(child.nodes()?, nodes);
     }
+}
+
+/// Returns all that has an effect. Nodes are written with their defaults.
+fn short_without_nodes(config: &Config) -> String {
+    Config { node: Vec::new(), ..config.clone() }.to_short_toml()
 }
 
 fn time(from: Nanos, to: Nanos) -> impl Strategy<Value = Nanos> {

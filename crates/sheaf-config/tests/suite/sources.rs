@@ -162,7 +162,7 @@ fn a_text_from_elsewhere_reads_no_files() {
 #[test]
 fn a_short_file_has_what_other_settings_need() {
     let front_end = "[source]\nkind = \"replay\"\nbuild_by = \"time\"\n[source.replay]\ndirectory = \"streams\"\n[source.timed]\nfront_end = \"vmm3a\"\n";
-    let kind = "[source]\nkind = \"emulated\"\n[source.replay]\ndirectory = \"streams\"\n";
+    let kind = "[source]\nkind = \"emulated\"\nbuild_by = \"time\"\n[source.timed]\nfront_end = \"hits\"\nslice_us = 7\n";
     for text in [front_end, kind] {
         let config = Config::parse(text, "test.toml").unwrap();
         let short = config.to_short_toml();

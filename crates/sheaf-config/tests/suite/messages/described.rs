@@ -73,11 +73,22 @@ error: `source.replay.pacing` is set, but `source.kind` is not: the sources woul
    |
  3 | pacing = "recorded"
    |          ^^^^^^^^^^
-   = help: add `kind = "replay"` to [source], or `kind = "emulated"` to ignore [source.replay]
+   = help: add `kind = "replay"` to [source], or remove [source.replay]
 "#,
     );
     let chosen = "[source]\nkind = \"emulated\"\n[source.replay]\npacing = \"recorded\"\n";
-    assert!(parse(chosen).is_ok(), "tables of other kinds may stay");
+    says(
+        parse(chosen),
+        &[ErrorKind::NoEffect],
+        r#"
+error: `source.replay.pacing` has no effect, nor has any key of [source.replay]: `source.kind` is "emulated"
+  --> run.toml:4:10
+   |
+ 4 | pacing = "recorded"
+   |          ^^^^^^^^^^
+   = help: remove it, or write `kind = "replay"` in [source], or use --replay DIR
+"#,
+    );
     let replay = |config: &mut Config| config.set_replay("night".into());
     let by_flag = Config::parse_with("[source.replay]\npacing = \"recorded\"\n", "run.toml", replay);
     assert!(by_flag.is_ok(), "--replay selects the kind: {by_flag:?}");

@@ -99,7 +99,7 @@ bits = 65
 
 #[test]
 fn clocks_and_tags_are_read_and_written() {
-    let text = "[filter]\ntags = [\"muon\"]\n[tags.muon]\nprescale = 7\n[clocks.far]\ncards = [5]\noffset = \"-3.5 ps\"\ndrift = \"1/3 ppm\"\n";
+    let text = "[source]\nkind = \"emulated\"\nbuild_by = \"time\"\n[source.timed]\nfront_end = \"hits\"\n[filter]\ntags = [\"muon\"]\n[tags.muon]\nprescale = 7\n[clocks.far]\ncards = [5]\noffset = \"-3.5 ps\"\ndrift = \"1/3 ppm\"\n";
     let config = parse(text).unwrap();
     assert_eq!(
         (config.tags["muon"].prescale, config.clocks["far"].offset.to_string()),
