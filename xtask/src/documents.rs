@@ -5,6 +5,7 @@
 //! | `page` | the code blocks of a page and the comments before them |
 //! | `script` | the shell script of a page |
 //! | `needs` | requirements of a block that this machine may lack |
+//! | `network` | a network namespace for each page |
 //! | `output` | comparison of the output of a command with the page |
 //!
 //! Every page of `PAGES` gets its own directory with a copy of the repository's `examples`, and `sheaf` on the search path. The
@@ -21,8 +22,12 @@
 //! | `<!-- docs-test: run COMMANDS -->` | run these commands first, to prepare for the block |
 //!
 //! A run in the documents ends after an amount (`--events`), so that the test takes longer on a slow machine but does not fail.
+//!
+//! Most commands wait, so several pages run at a time. Their ports would collide; where this process may create network namespaces,
+//! each page has its own, and elsewhere one page runs after the other.
 
 mod needs;
+mod network;
 mod output;
 mod page;
 mod script;
@@ -34,6 +39,10 @@ use needs::Machine;
 use page::Page;
 use script::Outcome;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Number of pages per processor that run at the same time.
+const PAGES_PER_PROCESSOR: usize = 2;
 
 /// Folders and files whose Markdown pages are tested.
 const PAGES: [&str; 2] = ["README.md", "docs/"];
@@ -48,11 +57,32 @@ pub(crate) struct DocsTestArguments {
     command: Option<PathBuf>,
 }
 
-/// Numbers of blocks by outcome.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+/// Results of all pages so far.
+#[derive(Debug, Default)]
+struct Total {
+    /// Number of blocks that ran.
     run: usize,
+    /// Number of blocks that were left out.
     skipped: usize,
+    /// Paths of the pages that failed.
+    failures: Vec<String>,
+}
+
+impl Total {
+    /// Adds the result of a page and prints it.
+    fn add(&mut self, page: &Page, result: Result<Outcome>) {
+        match result {
+            Ok(outcome) => {
+                report(page, &outcome);
+                self.run += outcome.run;
+                self.skipped += outcome.skipped.len();
+            }
+            Err(error) => {
+                println!("{}: FAILED: {error:#}", page.path);
+                self.failures.push(page.path.clone());
+            }
+        }
+    }
 }
 
 /// `cargo xtask docs-test`.
@@ -63,23 +93,35 @@ pub(crate) fn command(arguments: &DocsTestArguments) -> Result<()> {
         None => (built_sheaf()?, buildable_features()),
     };
     let machine = Machine::new(workspace::target_directory()?.join("docs-test"), sheaf, features);
-    let mut counts = Counts::default();
-    let mut failures = Vec::new();
-    for page in pages(&arguments.pages)? {
-        match run_page(&machine, &page, &mut counts) {
-            Ok(()) => {}
-            Err(error) => {
-                println!("{}: FAILED: {error:#}", page.path);
-                failures.push(page.path.clone());
-            }
+    let total = Mutex::new(Total::default());
+    let pages = Mutex::new(pages(&arguments.pages)?.into_iter());
+    let next = || pages.lock().unwrap_or_else(PoisonError::into_inner).next();
+    std::thread::scope(|scope| {
+        for _ in 0..pages_at_once(&machine) {
+            scope.spawn(|| {
+                while let Some(page) = next() {
+                    let result = run_page(&machine, &page);
+                    total.lock().unwrap_or_else(PoisonError::into_inner).add(&page, result);
+                }
+            });
         }
-    }
-    println!("documents: {} blocks run, {} skipped", counts.run, counts.skipped);
-    ensure!(counts.run > 0, "no block was run");
+    });
+    let Total { run, skipped, mut failures } = total.into_inner().unwrap_or_else(PoisonError::into_inner);
+    println!("documents: {run} blocks run, {skipped} skipped");
+    ensure!(run > 0, "no block was run");
+    failures.sort();
     if !failures.is_empty() {
         bail!("commands fail in {}", failures.join(", "));
     }
     Ok(())
+}
+
+/// Returns the number of pages to run at the same time.
+fn pages_at_once(machine: &Machine) -> usize {
+    match machine.has_namespaces {
+        true => std::thread::available_parallelism().map_or(1, usize::from) * PAGES_PER_PROCESSOR,
+        false => 1,
+    }
 }
 
 /// Builds the command as for the tests, which is usually built already.
@@ -106,20 +148,17 @@ fn pages(wanted: &[String]) -> Result<Vec<Page>> {
     Ok(pages)
 }
 
-fn run_page(machine: &Machine, page: &Page, counts: &mut Counts) -> Result<()> {
+fn run_page(machine: &Machine, page: &Page) -> Result<Outcome> {
     let directory = machine.directory.join(page.path.replace('/', "-"));
     if directory.exists() {
         std::fs::remove_dir_all(&directory).with_context(|| directory.display().to_string())?;
     }
     furnish(&directory, &machine.sheaf)?;
     let result = script::run(machine, page, &directory);
-    if let Ok(outcome) = &result {
-        report(page, outcome);
-        counts.run += outcome.run;
-        counts.skipped += outcome.skipped.len();
+    if result.is_ok() {
         std::fs::remove_dir_all(&directory).with_context(|| directory.display().to_string())?;
     }
-    result.map(drop)
+    result
 }
 
 fn report(page: &Page, outcome: &Outcome) {

@@ -4,7 +4,7 @@ use crate::root::root;
 use anyhow::{Context as _, Result, bail};
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Returns a call of the cargo that runs this program.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
@@ -67,22 +67,33 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{}` printed no UTF-8", typed(command)))
 }
 
-/// Steps of a longer task. Each is preceded by a line with its name; a table of their durations follows at the end.
+/// Steps of a longer task. Each is preceded by a line with its name; a table of their times follows at the end.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
-    done: Vec<(&'static str, f64)>,
+    done: Vec<Step>,
+}
+
+/// A step that has ended.
+#[derive(Debug)]
+struct Step {
+    name: &'static str,
+    duration: Duration,
+    /// Processor time of the programs that have ended in this step; `None` if the system does not tell.
+    processor: Option<Duration>,
 }
 
 impl Steps {
     /// Runs one step.
     pub(crate) fn step(&mut self, name: &'static str, work: impl FnOnce() -> Result<()>) -> Result<()> {
         println!("\n== {name}");
-        let began = Instant::now();
+        let (began, processor_before) = (Instant::now(), processor_time_of_programs());
         let result = work();
-        let seconds = began.elapsed().as_secs_f64();
+        let duration = began.elapsed();
+        let processor = processor_time_of_programs().zip(processor_before);
         let verdict = if result.is_ok() { "done" } else { "FAILED" };
-        println!("== {name}: {verdict} in {seconds:.1} s");
-        self.done.push((name, seconds));
+        println!("== {name}: {verdict} in {:.1} s", duration.as_secs_f64());
+        let processor = processor.map(|(after, before)| after.saturating_sub(before));
+        self.done.push(Step { name, duration, processor });
         result.with_context(|| format!("step \"{name}\""))
     }
 
@@ -93,12 +104,50 @@ impl Steps {
 }
 
 impl Drop for Steps {
-    /// Prints the duration of each step, also if one failed.
+    /// Prints the duration and the processor time of each step, also if one failed.
     fn drop(&mut self) {
-        println!();
-        for (name, seconds) in &self.done {
-            println!("{seconds:>8.1} s  {name}");
+        println!("\n{:>10}{:>11}", "elapsed", "processor");
+        for step in &self.done {
+            println!("{}", row(step.duration, step.processor, step.name));
         }
-        println!("{:>8.1} s  in all", self.done.iter().map(|(_, seconds)| seconds).sum::<f64>());
+        let duration = self.done.iter().map(|step| step.duration).sum();
+        let processor = self.done.iter().map(|step| step.processor).sum();
+        println!("{}", row(duration, processor, "in all"));
+    }
+}
+
+/// Returns a line of the table of times.
+fn row(duration: Duration, processor: Option<Duration>, name: &str) -> String {
+    let seconds = |time: Duration| format!("{:.1} s", time.as_secs_f64());
+    format!("{:>10}{:>11}  {name}", seconds(duration), processor.map_or(String::new(), seconds))
+}
+
+/// Returns the processor time of all programs that this process has started and that have ended, including those that they have
+/// started.
+fn processor_time_of_programs() -> Option<Duration> {
+    let status = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name of the program, in parentheses, may contain spaces. The fields are described in proc_pid_stat(5).
+    let mut fields = status.rsplit_once(')')?.1.split_whitespace().skip(13);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    let ticks = ticks()? + ticks()?;
+    // A tick is 10 ms in this file, whatever the kernel's own is.
+    Some(Duration::from_millis(10 * ticks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_that_have_ended_take_processor_time() {
+        let before = processor_time_of_programs().expect("Linux has /proc");
+        let mut after = before;
+        // A loop that is too short for a tick may be counted as none: the amount of work ends the test.
+        while after == before {
+            let mut shell = Command::new("sh");
+            output(shell.args(["-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"])).expect("it runs");
+            after = processor_time_of_programs().expect("Linux has /proc");
+        }
+        assert!(after > before);
     }
 }

@@ -40,6 +40,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use cases::{Case, FAMILIES, Outcome};
 use dice::Dice;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tally::Tally;
 use trial::{Scale, Trial};
@@ -79,6 +80,13 @@ pub(crate) struct TortureArguments {
     /// Number of stops with a frozen node in the case `freeze-at-stop`.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     stops: Option<u64>,
+    /// Number of times that one run follows another without a gap, in each case of the family `succession`.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    switches: Option<u64>,
+    /// Number of cases at a time, in a round through all cases. Most of them wait most of the time.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..),
+        conflicts_with_all = ["faults", "runs"])]
+    jobs: u64,
     /// Path of the command to test. Default: `target/release/sheaf`, which is built.
     #[arg(long, value_name = "PATH")]
     sheaf: Option<PathBuf>,
@@ -100,9 +108,21 @@ impl TortureArguments {
             full: false,
             soak: None,
             stops: None,
+            switches: None,
+            jobs: 1,
             sheaf: None,
             list: false,
         }
+    }
+
+    /// Returns the arguments for one case with another command than the release build.
+    pub(crate) fn for_one_case(name: &str, sheaf: PathBuf) -> Self {
+        Self { only: vec![name.to_owned()], sheaf: Some(sheaf), ..Self::for_every_change() }
+    }
+
+    /// Returns the same arguments for several cases at a time.
+    pub(crate) fn with_jobs(self, jobs: u64) -> Self {
+        Self { jobs, ..self }
     }
 
     /// Returns the arguments for a nightly run of this many minutes.
@@ -165,37 +185,26 @@ pub(crate) fn command(arguments: &TortureArguments) -> Result<()> {
     let directory = workspace::target_directory()?.join("torture");
     let end = arguments.minutes.map(|minutes| Instant::now() + Duration::from_mins(minutes));
     let is_over = || end.is_some_and(|end| Instant::now() >= end);
-    let mut tried: Vec<Tried> = Vec::new();
     let bench = TestBench { arguments, sheaf: &sheaf, directory: &directory };
-    let try_next = |(family, case): (&'static str, &Case), seed| bench.try_case(family, case, seed);
-    if arguments.faults.is_some() || arguments.runs.is_some() {
-        let mut order = Dice::new(arguments.seed, "order");
-        for seed in arguments.seed.. {
-            let faults: u64 = tried.iter().map(|tried| tried.tally.faults()).sum();
-            let is_done = arguments.faults.is_some_and(|wanted| faults >= wanted)
-                || arguments.runs.is_some_and(|wanted| tried.len() as u64 >= wanted);
-            if is_done || is_over() {
-                break;
-            }
-            tried.push(try_next(order.pick(&chosen), seed)?);
-        }
+    let tried = if arguments.faults.is_some() || arguments.runs.is_some() {
+        bench.try_in_turn(&chosen, is_over)?
     } else {
-        'rounds: for seed in arguments.seed.. {
-            for case in &chosen {
-                if is_over() {
-                    break 'rounds;
-                }
-                tried.push(try_next(*case, seed)?);
-            }
-            if end.is_none() {
+        let mut tried = Vec::new();
+        for seed in arguments.seed.. {
+            tried.extend(bench.try_round(&chosen, seed, is_over)?);
+            if end.is_none() || is_over() {
                 break;
             }
         }
-    }
+        tried
+    };
     report(&tried, arguments.scale())
 }
 
-fn chosen(arguments: &TortureArguments) -> Result<Vec<(&'static str, &'static Case)>> {
+/// A case, behind its family.
+type Chosen = (&'static str, &'static Case);
+
+fn chosen(arguments: &TortureArguments) -> Result<Vec<Chosen>> {
     let all = || FAMILIES.iter().flat_map(|(family, cases)| cases.iter().map(move |case| (*family, case)));
     if let Some(unknown) = arguments.only.iter().find(|name| all().all(|(_, case)| case.name != **name)) {
         let known: Vec<_> = all().map(|(_, case)| case.name).collect();
@@ -226,8 +235,49 @@ struct TestBench<'a> {
 }
 
 impl TestBench<'_> {
+    /// Tries cases in an order that the seed decides, until there were enough runs or faults.
+    fn try_in_turn(&self, chosen: &[Chosen], is_over: impl Fn() -> bool) -> Result<Vec<Tried>> {
+        let TortureArguments { seed, faults, runs, .. } = *self.arguments;
+        let (mut order, mut tried) = (Dice::new(seed, "order"), Vec::<Tried>::new());
+        for seed in seed.. {
+            let had: u64 = tried.iter().map(|tried| tried.tally.faults()).sum();
+            let is_done = faults.is_some_and(|wanted| had >= wanted)
+                || runs.is_some_and(|wanted| tried.len() as u64 >= wanted);
+            if is_done || is_over() {
+                break;
+            }
+            tried.push(self.try_case(order.pick(chosen), seed)?);
+        }
+        Ok(tried)
+    }
+
+    /// Tries each case once, some of them at a time. No case begins once `is_over`.
+    fn try_round(
+        &self,
+        chosen: &[Chosen],
+        seed: u64,
+        is_over: impl Fn() -> bool + Sync,
+    ) -> Result<Vec<Tried>> {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut tried = Vec::new();
+            while !is_over()
+                && let Some(case) = chosen.get(next.fetch_add(1, Ordering::Relaxed))
+            {
+                tried.push(self.try_case(*case, seed)?);
+            }
+            Ok(tried)
+        };
+        let parts: Vec<Result<Vec<Tried>>> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..self.arguments.jobs).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().map(|worker| worker.join().expect("a case does not panic")).collect()
+        });
+        let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
+        Ok(parts.into_iter().flatten().collect())
+    }
+
     /// Tries one case in its own directory, which is removed if the case passes.
-    fn try_case(&self, family: &'static str, case: &Case, seed: u64) -> Result<Tried> {
+    fn try_case(&self, (family, case): Chosen, seed: u64) -> Result<Tried> {
         let mark = format!("{}-{}-{seed}", case.name, std::process::id());
         let directory = self.directory.join(&mark);
         std::fs::create_dir_all(directory.join("tmp")).with_context(|| directory.display().to_string())?;
@@ -240,6 +290,7 @@ impl TestBench<'_> {
             scale: self.arguments.scale(),
             soak_minutes: self.arguments.soak,
             stops: self.arguments.stops,
+            switches: self.arguments.switches,
             notes: Vec::new(),
             problems: Vec::new(),
             tally: Tally::default(),

@@ -22,6 +22,9 @@ const SIMULATED_RUNS: u64 = 4_000;
 const DRIVER_RUNS: u64 = 250;
 const NIGHTLY_DRIVER_RUNS: u64 = 10_000;
 
+/// Cases of torture at a time: they wait more than they compute.
+const TORTURE_JOBS: u64 = 3;
+
 /// Fixed seed for the inputs of property tests in CI, so that a change fails only for its own faults, not for an input drawn at
 /// random. `cargo xtask test` draws other inputs, and `cargo xtask nightly` many of them.
 const PROPERTY_SEED: &str = "20000";
@@ -91,6 +94,9 @@ pub(crate) struct CiArguments {
     /// Run only the steps with programs of this profile.
     #[arg(long, value_name = "PROFILE")]
     only: Option<Half>,
+    /// Build the programs of the release profile, and run no step.
+    #[arg(long, conflicts_with_all = ["checked", "only"])]
+    build: bool,
 }
 
 /// Two halves of the steps that follow those of `check`. They share no build and run at the same time.
@@ -204,6 +210,9 @@ fn swarm_command<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<()>
 
 /// `cargo xtask ci`.
 pub(crate) fn ci(arguments: &CiArguments) -> Result<()> {
+    if arguments.build {
+        return build::sheaf(Profile::Release).map(drop);
+    }
     let mut steps = Steps::default();
     if !arguments.checked {
         check_steps(&mut steps)?;
@@ -225,6 +234,11 @@ pub(crate) fn ci(arguments: &CiArguments) -> Result<()> {
 
 fn dev_steps(steps: &mut Steps) -> Result<()> {
     steps.step("tests", || testing::run(tests().env("PROPTEST_RNG_SEED", PROPERTY_SEED)))?;
+    // The release build is what users build, without optional parts; that of the tests has them.
+    steps.step("torture of optional parts", || {
+        let sheaf = workspace::target_directory()?.join("debug/sheaf");
+        torture::command(&TortureArguments::for_one_case("kill-postgresql", sheaf))
+    })?;
     steps.step("tests of the Python importers", python_tests)?;
     steps.step("Python package", python::package_tests)?;
     steps.step("commands of the documents", || documents::command(&DocsTestArguments::default()))
@@ -236,7 +250,8 @@ fn release_steps(steps: &mut Steps) -> Result<()> {
     steps.step("simulation of the drivers", || simulate_drivers(DRIVER_RUNS, 0))?;
     steps.step("instructions", || instructions::command(&InstructionsArguments::default()))?;
     steps.step("smoke", smoke::command)?;
-    steps.step("torture", || torture::command(&TortureArguments::for_every_change()))?;
+    let cases = TortureArguments::for_every_change().with_jobs(TORTURE_JOBS);
+    steps.step("torture", || torture::command(&cases))?;
     // Its tests wait more than they compute, so they take little from the steps beside them.
     steps.step("page of a run", page::command)?;
     steps.step("interface for programs", || openapi::command(&OpenapiArguments::default()))

@@ -3,16 +3,23 @@
 //! A condition raises its alarm when it has lasted for a time that depends on it. The alarm goes when the condition does, except for losses,
 //! which stay for the rest of the run because the numbers they come from do.
 
+mod absent;
+mod full;
+mod holdups;
 mod hosts;
 mod values;
 
 use crate::advice;
 use crate::state::{Alarm, NodeState, Severity, SourceState, State};
 use sheaf_protocol::manager::DeadTimeCause;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use absent::Absent;
+use full::{Advice, Load};
+use holdups::{Holdup, Holdups};
 use hosts::Hosts;
 
+pub(crate) use holdups::at as reasons_of_full_builders;
 pub(crate) use hosts::HostFigures;
 pub(crate) use values::ValueAlarms;
 
@@ -53,6 +60,8 @@ pub(crate) struct Alarms {
     began: BTreeMap<(&'static str, Option<String>), u64>,
     /// Earlier moments of the window, the oldest first.
     past: VecDeque<Moment>,
+    absent: Absent,
+    holdups: Holdups,
     hosts: Hosts,
 }
 
@@ -64,6 +73,10 @@ struct Moment {
     /// By cause and culprit.
     reasons: BTreeMap<(&'static str, Option<String>), f64>,
     incomplete: u64,
+    /// Triggers that there were.
+    triggers: u64,
+    /// Events that have ended.
+    ended: u64,
 }
 
 /// Returns how long a condition lasts before it is an alarm.
@@ -79,7 +92,23 @@ const fn hold(code: &str) -> u64 {
     }
 }
 
+/// Returns whether triggers are not taken because builder units or readout units are full.
+pub(crate) fn are_units_full(state: &State) -> bool {
+    let cause = state.books.dead_time.now.as_ref().and_then(|shut| DeadTimeCause::from_name(&shut.cause));
+    cause.is_some_and(is_of_full_units)
+}
+
+/// Returns whether the cause is that units are full, which they may be of events that wait for something else.
+const fn is_of_full_units(cause: DeadTimeCause) -> bool {
+    matches!(cause, DeadTimeCause::BuilderCredit | DeadTimeCause::ReadoutMemory)
+}
+
 impl Alarms {
+    /// Adds what full builder units wait for at this moment.
+    pub(crate) fn add_reasons(&mut self, time_ms: u64, reasons: BTreeSet<Holdup>) {
+        self.holdups.add(time_ms, time_ms.saturating_sub(WINDOW_MS), reasons);
+    }
+
     /// Returns the alarms of a state.
     pub(crate) fn judge(&mut self, state: &State) -> Vec<Alarm> {
         if self.run != state.run.number {
@@ -88,14 +117,21 @@ impl Alarms {
         let mut conditions = books(state);
         if is_in_progress(state) {
             conditions.extend(state.nodes.iter().filter_map(|node| of_node(state, node)));
+            conditions.extend(self.absent.judge(state));
             conditions.extend(state.sources.iter().filter_map(of_source));
+        } else {
+            self.absent = Absent::default();
         }
         let moment = Moment::of(state);
         if matches!(&*state.run.phase, "running" | "paused")
             && let Some(past) = self.past.front()
         {
             let silent = state.sources.iter().find(|source| source.is_silent());
-            conditions.extend(dead_time(past, &moment, silent));
+            let full = self
+                .holdups
+                .reason(past.time_ms)
+                .map(|holdup| Advice::of(holdup, &Load::of(past, &moment, state)));
+            conditions.extend(dead_time(past, &moment, silent, full));
             conditions.extend(incomplete(past, &moment));
         }
         self.remember(moment);
@@ -201,7 +237,7 @@ fn of_node(state: &State, node: &NodeState) -> Option<Alarm> {
 }
 
 /// Advice about a silent source.
-const SILENT_SOURCE: &str = "look at its front end and its link; if it does not come back, exclude it (`sheaf ctl exclude`): events are then complete without it";
+pub(super) const SILENT_SOURCE: &str = "look at its front end and its link; if it does not recover, exclude it (`sheaf ctl exclude`): events are then complete without it";
 
 fn of_source(source: &SourceState) -> Option<Alarm> {
     let age = source.last_seen_seconds.filter(|_| source.is_silent())?;
@@ -228,13 +264,23 @@ impl Moment {
             dead: dead_time.dead_seconds,
             reasons,
             incomplete: state.books.events.incomplete,
+            triggers: state.books.triggers.offered,
+            ended: {
+                let events = &state.books.events;
+                events.stored + events.rejected + events.dropped
+            },
         }
     }
 }
 
-/// Returns the alarm about dead time, with the cause and the culprit of most of it. Where events wait for a silent source, that is the
-/// culprit, and not the nodes that are full of them.
-fn dead_time(past: &Moment, now: &Moment, silent: Option<&SourceState>) -> Option<Alarm> {
+/// Returns the alarm about dead time, with the cause and the culprit of most of it. Where units are full of events that wait, the culprit is
+/// what the events wait for, and not the units.
+fn dead_time(
+    past: &Moment,
+    now: &Moment,
+    silent: Option<&SourceState>,
+    full: Option<Advice>,
+) -> Option<Alarm> {
     let grown = |key: &(&'static str, Option<String>)| {
         now.reasons.get(key).unwrap_or(&0.0) - past.reasons.get(key).unwrap_or(&0.0)
     };
@@ -246,20 +292,25 @@ fn dead_time(past: &Moment, now: &Moment, silent: Option<&SourceState>) -> Optio
         return None;
     }
     let reasons = now.reasons.keys().filter(|key| **key != paused);
-    let (name, culprit) = reasons.max_by(|one, other| grown(one).total_cmp(&grown(other)))?;
+    let (name, node) = reasons.max_by(|one, other| grown(one).total_cmp(&grown(other)))?;
     let cause = DeadTimeCause::from_name(name)?;
     let seconds = (now.time_ms - past.time_ms) as f64 / 1e3;
-    let percent = fraction * 100.0;
-    let waits = matches!(cause, DeadTimeCause::BuilderCredit | DeadTimeCause::ReadoutMemory);
-    if let Some(source) = silent.filter(|_| waits) {
-        let name = source.shown();
-        let text =
-            format!("{percent:.0} % dead time in the last {seconds:.0} s: events wait for source {name}");
-        return Some(alarm("dead-time", Severity::Warning, text, Some(&name), SILENT_SOURCE));
-    }
-    let by = culprit.as_ref().map_or_else(String::new, |node| format!(" ({node})"));
-    let text = format!("{percent:.0} % dead time in the last {seconds:.0} s: {cause}{by}");
-    Some(alarm("dead-time", Severity::Warning, text, culprit.as_deref(), advice::remedy(cause)))
+    let time = format!("{:.0} % dead time in the last {seconds:.0} s", fraction * 100.0);
+    let waits = is_of_full_units(cause);
+    let advice = match (silent.filter(|_| waits), full.filter(|_| waits)) {
+        (Some(source), _) => Advice::of_source(source.shown()),
+        (None, Some(full)) => full.or_culprit(node.as_ref()),
+        (None, None) => {
+            let by = node.as_ref().map_or_else(String::new, |node| format!(" ({node})"));
+            Advice {
+                text: format!("{cause}{by}"),
+                culprit: node.clone(),
+                remedy: advice::remedy(cause).to_owned(),
+            }
+        }
+    };
+    let text = format!("{time}: {}", advice.text);
+    Some(alarm("dead-time", Severity::Warning, text, advice.culprit.as_deref(), &advice.remedy))
 }
 
 fn incomplete(past: &Moment, now: &Moment) -> Option<Alarm> {

@@ -9,6 +9,7 @@
 //! | `libsheaf` | the C library was built with the command |
 //! | any other word | a program of this name is on the search path |
 
+use super::network;
 use crate::{python, workspace};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,8 @@ pub(super) struct Machine {
     pub(super) python: OsString,
     /// Directory with detector data, which may be missing.
     pub(super) data: PathBuf,
+    /// Whether each page gets its own network namespace.
+    pub(super) has_namespaces: bool,
     features: Vec<String>,
 }
 
@@ -39,6 +42,7 @@ impl Machine {
             sheaf,
             python: absolute(python::package_interpreter()),
             data: data.map_or_else(|| workspace::root().join("../shared/data"), PathBuf::from),
+            has_namespaces: network::has_namespaces(),
             features,
         }
     }

@@ -3,6 +3,7 @@
 //! One shell runs all blocks of a page. It writes its progress to a separate file, so that a failure names its line.
 
 use super::needs::Machine;
+use super::network;
 use super::output;
 use super::page::{Action, Block, Page};
 use anyhow::{Context as _, Result, bail};
@@ -128,7 +129,10 @@ fn execute(machine: &Machine, directory: &Path) -> Result<ExitStatus> {
     std::os::unix::fs::symlink(&machine.sheaf, own.join("bin/sheaf"))?;
     let known = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths(std::iter::once(own.join("bin")).chain(std::env::split_paths(&known)))?;
-    let mut bash = Command::new("bash");
+    let mut bash = match machine.has_namespaces {
+        true => network::own("bash".as_ref()),
+        false => Command::new("bash"),
+    };
     bash.arg(own.join("script")).current_dir(directory).env("PATH", path).stdin(Stdio::null());
     bash.env("SHEAF_DATA", &machine.data).env("PYTHONPATH", directory.join("crates/sheaf-python/python"));
     // Own process group, so that a page that hangs is ended with all that it has started.

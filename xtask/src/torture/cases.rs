@@ -7,13 +7,16 @@
 //! | `deaths` | a process is killed or asked to end: the run ends as documented |
 //! | `programs` | programs that feed a run are killed or stopped: no fragment is lost or doubled |
 //! | `control` | the controller is killed and started again: its run goes on, and commands have one effect |
+//! | `culprits` | something makes dead time: the alarm names it, with a remedy that helps |
 //! | `stops` | a node hangs while a run is stopped: each stop ends within its limits |
+//! | `succession` | runs follow one another without a gap: each event is in exactly one, and there is no dead time |
 //! | `agents` | agents are killed and stopped: their nodes come back in the same run, and what was lost is named |
 //! | `database` | the database of runs cannot be used: runs are good, and their records come in later |
 //! | `endurance` | a long run with a kill every ten seconds: memory and descriptors do not grow |
 
 mod agents;
 mod control;
+mod culprits;
 mod database;
 mod deaths;
 mod endurance;
@@ -21,6 +24,7 @@ mod programs;
 mod resources;
 mod slowness;
 mod stops;
+mod succession;
 
 use super::run::{Run, run_directory};
 use super::trial::Trial;
@@ -54,13 +58,15 @@ pub(super) enum Outcome {
 }
 
 /// Families of cases, in the order in which they are tried.
-pub(super) const FAMILIES: [(&str, &[Case]); 9] = [
+pub(super) const FAMILIES: [(&str, &[Case]); 11] = [
     ("slowness", slowness::CASES),
     ("resources", resources::CASES),
     ("deaths", deaths::CASES),
     ("programs", programs::CASES),
     ("control", control::CASES),
+    ("culprits", culprits::CASES),
     ("stops", stops::CASES),
+    ("succession", succession::CASES),
     ("agents", agents::CASES),
     ("database", database::CASES),
     ("endurance", endurance::CASES),

@@ -1,5 +1,6 @@
 //! A controller of a case: `sheaf serve`, which the case kills and starts again in the same directory, and its clients.
 
+use super::machine::NetworkHost;
 use super::run::Run;
 use super::system::System;
 use super::trial::Trial;
@@ -32,6 +33,8 @@ pub(super) struct Controller {
     directory: PathBuf,
     /// Number of names of requests that were used.
     requests: u64,
+    /// Host on which it runs, if it is not this machine itself.
+    host: Option<NetworkHost>,
 }
 
 /// A command, with the name that makes its repetition harmless.
@@ -49,9 +52,14 @@ impl Controller {
 
     /// Writes a configuration and starts a controller for it.
     pub(super) fn begin_with(trial: &Trial, configuration: &str) -> Result<Self> {
+        Self::begin_on(trial, configuration, None)
+    }
+
+    /// Writes a configuration and starts a controller for it on a host.
+    pub(super) fn begin_on(trial: &Trial, configuration: &str, host: Option<NetworkHost>) -> Result<Self> {
         std::fs::write(trial.directory.join("run.toml"), configuration)?;
         let directory = trial.output.join("control");
-        let mut controller = Self { serve: None, lives: 0, directory, requests: 0 };
+        let mut controller = Self { serve: None, lives: 0, directory, requests: 0, host };
         controller.serve(trial)?;
         Ok(controller)
     }
@@ -59,7 +67,8 @@ impl Controller {
     /// Starts it, in the same directory as before.
     pub(super) fn serve(&mut self, trial: &Trial) -> Result<()> {
         self.lives += 1;
-        let mut serve = trial.sheaf(&format!("serve-{}", self.lives), &SERVE)?;
+        let prefix = self.host.as_ref().map(NetworkHost::prefix).unwrap_or_default();
+        let mut serve = trial.sheaf_below(&prefix, &format!("serve-{}", self.lives), &SERVE)?;
         ensure!(serve.says("run control is at")?, "the controller ended before it served");
         self.serve = Some(serve);
         Ok(())
@@ -192,10 +201,17 @@ impl Controller {
     }
 
     fn call(&self, method: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
-        let mut stream = self.connect()?;
-        stream.write_all(self.message(method, path, body)?.as_bytes())?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
+        let message = self.message(method, path, body)?;
+        let answer = match &self.host {
+            Some(host) => host.exchange(&self.address()?, &message)?,
+            None => {
+                let mut stream = self.connect()?;
+                stream.write_all(message.as_bytes())?;
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer)?;
+                answer
+            }
+        };
         let (head, body) = answer.split_once("\r\n\r\n").context("the answer has no end of its head")?;
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
         let status = status.with_context(|| format!("the answer has no status: {head}"))?;

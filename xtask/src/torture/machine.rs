@@ -2,7 +2,8 @@
 //! missing resource is an error with the reason; the case is then skipped.
 
 use super::process::tool;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
+use std::io::Write as _;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -160,22 +161,24 @@ impl Drop for BusyLoops {
 /// Two connected hosts: network namespaces of this machine. Removed when dropped.
 #[derive(Debug)]
 pub(super) struct Hosts {
-    near: String,
-    far: String,
+    near: NetworkHost,
+    far: NetworkHost,
 }
 
 impl Hosts {
     /// Address of the host that stays.
     pub(super) const NEAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
-    /// Address of the host that loses its power.
+    /// Address of the host that loses its power, or has the bad cable.
     pub(super) const FAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
 
     pub(super) fn new(name: &str) -> Result<Self> {
-        let hosts = Self { near: format!("{name}-near"), far: format!("{name}-far") };
-        ip(&format!("netns add {}", hosts.near))?;
-        ip(&format!("netns add {}", hosts.far))?;
-        ip(&format!("link add cable netns {} type veth peer name cable netns {}", hosts.near, hosts.far))?;
-        for (host, address) in [(&hosts.near, Self::NEAR), (&hosts.far, Self::FAR)] {
+        let hosts =
+            Self { near: NetworkHost(format!("{name}-near")), far: NetworkHost(format!("{name}-far")) };
+        let (near, far) = (&hosts.near.0, &hosts.far.0);
+        ip(&format!("netns add {near}"))?;
+        ip(&format!("netns add {far}"))?;
+        ip(&format!("link add cable netns {near} type veth peer name cable netns {far}"))?;
+        for (host, address) in [(near, Self::NEAR), (far, Self::FAR)] {
             ip(&format!("-n {host} address add {address}/24 dev cable"))?;
             ip(&format!("-n {host} link set cable up"))?;
             ip(&format!("-n {host} link set lo up"))?;
@@ -183,32 +186,72 @@ impl Hosts {
         Ok(hosts)
     }
 
-    /// Returns the prefix of a command that runs on the host that stays.
-    pub(super) fn near(&self) -> Vec<String> {
-        inside(&self.near)
+    /// Returns the host that stays.
+    pub(super) const fn near(&self) -> &NetworkHost {
+        &self.near
     }
 
-    /// Returns the prefix of a command that runs on the other host.
-    pub(super) fn far(&self) -> Vec<String> {
-        inside(&self.far)
+    /// Returns the other host.
+    pub(super) const fn far(&self) -> &NetworkHost {
+        &self.far
     }
 
     /// Unplugs the cable of the other host. From then on all traffic between the two is lost without an error.
     pub(super) fn unplug(&self) -> Result<()> {
-        ip(&format!("-n {} link set cable down", self.far))
+        ip(&format!("-n {} link set cable down", self.far.0))
+    }
+
+    /// Has the cable of the other host pass at most this many megabits in a second. It loses packets beyond those that wait for 20 ms.
+    pub(super) fn spoil(&self, megabits: u64) -> Result<()> {
+        let arguments = format!(
+            "-n {} qdisc replace dev cable root tbf rate {megabits}mbit burst 32kb latency 20ms",
+            self.far.0
+        );
+        tool("tc", &arguments.split_whitespace().collect::<Vec<_>>())
+    }
+
+    /// Returns the number of packets that the spoiled cable has lost.
+    pub(super) fn lost(&self) -> Result<u64> {
+        let arguments = ["-s", "-j", "-n", &self.far.0, "qdisc", "show", "dev", "cable"];
+        let shown = Command::new("tc").args(arguments).output().context("cannot start tc")?;
+        let queues: serde_json::Value = serde_json::from_slice(&shown.stdout).context("tc prints JSON")?;
+        queues[0]["drops"].as_u64().context("tc counts lost packets")
     }
 }
 
 impl Drop for Hosts {
     fn drop(&mut self) {
         for host in [&self.near, &self.far] {
-            let _ = ip(&format!("netns delete {host}"));
+            let _ = ip(&format!("netns delete {}", host.0));
         }
     }
 }
 
-fn inside(host: &str) -> Vec<String> {
-    ["ip", "netns", "exec", host].map(str::to_owned).into()
+/// A host: a network namespace, by its name.
+#[derive(Clone, Debug)]
+pub(super) struct NetworkHost(String);
+
+impl NetworkHost {
+    /// Returns the prefix of a command that runs there.
+    pub(super) fn prefix(&self) -> Vec<String> {
+        ["ip", "netns", "exec", &self.0].map(str::to_owned).into()
+    }
+
+    /// Sends a message to an address of this host, as a program on it does, and returns the answer.
+    pub(super) fn exchange(&self, address: &str, message: &str) -> Result<String> {
+        let (host, port) = address.split_once(':').with_context(|| format!("{address} has no port"))?;
+        let script = "exec 3<>/dev/tcp/$0/$1 && cat >&3 && cat <&3";
+        let prefix = self.prefix();
+        let mut command = Command::new(&prefix[0]);
+        command.args(&prefix[1..]).args(["bash", "-c", script, host, port]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut client = command.spawn().context("cannot start ip")?;
+        // It is dropped and closed with this statement.
+        client.stdin.take().context("it has a pipe")?.write_all(message.as_bytes())?;
+        let said = client.wait_with_output()?;
+        ensure!(said.status.success(), "nobody answers at {address}");
+        String::from_utf8(said.stdout).context("the answer is text")
+    }
 }
 
 fn ip(arguments: &str) -> Result<()> {

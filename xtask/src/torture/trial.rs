@@ -35,6 +35,8 @@ pub(super) struct Trial {
     pub(super) soak_minutes: Option<u64>,
     /// Number of stops of a case about them, if given.
     pub(super) stops: Option<u64>,
+    /// Number of times that one run follows another in cases about that, if given.
+    pub(super) switches: Option<u64>,
     /// Actions, in order.
     pub(super) notes: Vec<String>,
     /// Broken promises.

@@ -110,20 +110,27 @@ fn count(state: &State, hosts: &BTreeMap<&str, &str>) -> BTreeMap<String, HostCo
     counts
 }
 
-/// The hosts of a run in numbers, for metrics.
+/// The nodes and hosts of a run, for metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostFigures {
     /// Numbers of nodes by host.
     pub(crate) counts: BTreeMap<String, HostCount>,
     /// Hosts by node.
     pub(crate) hosts: BTreeMap<String, String>,
+    /// Nodes that the run expects, while it is in progress.
+    pub(crate) expected: Vec<String>,
 }
 
 impl HostFigures {
     pub(crate) fn of(state: &State) -> Self {
         let hosts = hosts_of(&state.nodes);
         let owned = |(node, host): (&str, &str)| (node.to_owned(), host.to_owned());
-        Self { counts: count(state, &hosts), hosts: hosts.into_iter().map(owned).collect() }
+        let expected = state.nodes.iter().filter(|_| super::is_in_progress(state));
+        Self {
+            counts: count(state, &hosts),
+            hosts: hosts.into_iter().map(owned).collect(),
+            expected: expected.map(|node| node.name.clone()).collect(),
+        }
     }
 }
 

@@ -90,6 +90,61 @@ fn dead_time_by_a_silent_source_names_the_source() {
     assert!(raised[0].remedy.contains("sheaf ctl exclude"));
 }
 
+/// Judges a run whose builder units are full for this reason: half of 2 s is dead time, 1,000 of 2,000 triggers were taken.
+fn full(holdup: Holdup, held: u64) -> Alarm {
+    full_with(holdup, held, 64)
+}
+
+/// Does the same for builder units with this number of slots each.
+fn full_with(holdup: Holdup, held: u64, slots: u64) -> Alarm {
+    let mut alarms = Alarms::default();
+    alarms.judge(&with_dead_time(0, 0.0, 0.0, 0.0));
+    for time_ms in (100..2_000).step_by(100) {
+        alarms.add_reasons(time_ms, BTreeSet::from([holdup.clone()]));
+    }
+    let mut now = with_dead_time(2_000, 1.0, 0.0, 1.0);
+    now.books.triggers.offered = 2_000;
+    now.books.events.stored = 1_000;
+    let fill = crate::state::Fill { value: held, limit: slots, unit: "events" };
+    now.nodes =
+        ["bu0", "bu1"].map(|name| NodeState { fill: BTreeMap::from([("slots", fill)]), ..node(name) }).into();
+    alarms.judge(&now).swap_remove(0)
+}
+
+#[test]
+fn dead_time_of_full_builder_units_names_what_their_events_wait_for() {
+    let of_source = full(Holdup::Source { source: "ecal".into(), readout: "ru0".into() }, 64);
+    assert_eq!(of_source.culprit.as_deref(), Some("ecal"));
+    let of_readout = full(Holdup::Readout("ru1".into()), 64);
+    assert_eq!(of_readout.culprit.as_deref(), Some("ru1"));
+    assert!(of_readout.text.ends_with("events wait for fragments of ru1"), "{}", of_readout.text);
+    let of_link = full(Holdup::Link { readout: "ru1".into(), builder: "bu0".into() }, 64);
+    assert_eq!(of_link.culprit.as_deref(), Some("ru1-bu0"));
+    let of_filter = full(Holdup::Filter, 64);
+    assert_eq!(of_filter.culprit, None);
+    assert!(of_filter.text.contains("128 slots, and an event takes 256 ms"), "{}", of_filter.text);
+    assert!(of_filter.remedy.contains("filter workers"), "{}", of_filter.remedy);
+}
+
+/// 500 events end in a second, and 10 are held: an event takes 20 ms. 1,000 triggers a second need 20 slots, and 30 with a reserve, in two
+/// builder units.
+#[test]
+fn too_few_slots_are_told_from_a_slow_network() {
+    let few = full(Holdup::Fragments, 5);
+    assert!(few.text.contains("too few slots: 128 slots, and an event takes 20 ms"), "{}", few.text);
+    assert!(few.remedy.starts_with("raise `builder.slots` to 65 or more"), "{}", few.remedy);
+    let slow = full(Holdup::Fragments, 64);
+    assert!(slow.text.contains("fragments of several readout units"), "{}", slow.text);
+    assert!(slow.remedy.starts_with("look at what"), "{}", slow.remedy);
+}
+
+/// An event at a time is stored and reported before the next one is built: the filter may be fast.
+#[test]
+fn few_slots_are_the_reason_although_events_are_built() {
+    let few = full_with(Holdup::Filter, 8, 8);
+    assert!(few.text.contains("too few slots: 16 slots, and an event takes 32 ms"), "{}", few.text);
+}
+
 /// A pause of 20 s in a run of 10 Hz raises no alarm, neither while it lasts nor after it; dead time beside it does.
 #[test]
 fn a_pause_is_no_alarm() {
@@ -166,7 +221,7 @@ fn an_output_that_is_out_of_room_for_a_moment_is_ordinary() {
 #[test]
 fn every_alarm_has_a_code_in_the_list() {
     let listed: Vec<_> = CODES.iter().map(|(code, _)| *code).collect();
-    let source = [include_str!("../alarms.rs"), include_str!("hosts.rs")].concat();
+    let source = [include_str!("../alarms.rs"), include_str!("absent.rs"), include_str!("hosts.rs")].concat();
     let raised = source.split("alarm(\"").skip(1).filter_map(|rest| rest.split('"').next());
     for code in raised {
         assert!(listed.contains(&code), "{code}");

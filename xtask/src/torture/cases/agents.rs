@@ -41,25 +41,20 @@ impl Hosts {
         let ports = free_ports(2 + NODES.len())?;
         let address = |index: usize| format!("127.0.0.1:{}", ports[index]);
         let addresses: Vec<String> = (0..2).map(address).collect();
-        let key: String = trial.dice.bytes(32).iter().map(|byte| format!("{byte:02x}")).collect();
-        let file = trial.directory.join("agents.key");
-        std::fs::write(&file, key)?;
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600))?;
+        write_key(trial)?;
         // An agent is never too late here: it is killed for as long as the case wants.
         system.set("agents", "key_file = \"agents.key\"\nanswer_timeout_ms = 120000\npatience_ms = 120000");
         system.set("manager", "start_timeout_ms = 120000");
         let mut text = system.to_toml(&trial.output).replace("count = 2\n", "");
         for (index, (name, role, agent)) in NODES.iter().enumerate() {
-            let agent = agent.map_or_else(String::new, |agent| format!("agent = {:?}\n", addresses[agent]));
-            let at = address(2 + index);
-            text += &format!("[[node]]\nname = {name:?}\nrole = {role:?}\naddress = \"{at}\"\n{agent}");
+            text += &node(name, role, &address(2 + index), agent.map(|agent| &*addresses[agent]));
         }
         std::fs::write(trial.directory.join("run.toml"), text)?;
         let mut agents = Vec::new();
         let mut lives = 0;
         for address in &addresses {
             lives += 1;
-            agents.push(Some(begin(trial, address, lives)?));
+            agents.push(Some(begin(trial, &[], address, lives)?));
         }
         let mut run = trial.sheaf("run", &["run", "run.toml", "--json"])?;
         run.expect_bytes(system.stored_bytes());
@@ -69,7 +64,7 @@ impl Hosts {
     /// Starts an agent again.
     fn begin(&mut self, trial: &Trial, index: usize) -> Result<()> {
         self.lives += 1;
-        self.agents[index] = Some(begin(trial, &self.addresses[index], self.lives)?);
+        self.agents[index] = Some(begin(trial, &[], &self.addresses[index], self.lives)?);
         Ok(())
     }
 
@@ -95,9 +90,24 @@ impl Hosts {
     }
 }
 
-fn begin(trial: &Trial, address: &str, life: u64) -> Result<Run> {
+/// Writes the key of agents into `agents.key`.
+pub(super) fn write_key(trial: &mut Trial) -> Result<()> {
+    let key: String = trial.dice.bytes(32).iter().map(|byte| format!("{byte:02x}")).collect();
+    let file = trial.directory.join("agents.key");
+    std::fs::write(&file, key)?;
+    Ok(std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600))?)
+}
+
+/// Returns the table of a node, which an agent starts if one is given.
+pub(super) fn node(name: &str, role: &str, address: &str, agent: Option<&str>) -> String {
+    let agent = agent.map_or_else(String::new, |agent| format!("agent = {agent:?}\n"));
+    format!("[[node]]\nname = {name:?}\nrole = {role:?}\naddress = {address:?}\n{agent}")
+}
+
+/// Starts an agent, under a command that starts another.
+pub(super) fn begin(trial: &Trial, prefix: &[String], address: &str, life: u64) -> Result<Run> {
     let arguments = ["agent", "--listen", address, "--key", "agents.key"];
-    let mut agent = trial.sheaf(&format!("agent-{life}"), &arguments)?;
+    let mut agent = trial.sheaf_below(prefix, &format!("agent-{life}"), &arguments)?;
     ensure!(agent.says("listens on")?, "an agent ended before it listened");
     Ok(agent)
 }

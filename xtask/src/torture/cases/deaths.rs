@@ -311,8 +311,8 @@ fn kill_host(trial: &mut Trial) -> Result<Outcome> {
     write_nodes(trial, &mut system, &addresses)?;
     let mut nodes = BTreeMap::new();
     for name in BY_HAND {
-        let prefix = if name == "bu1" { hosts.far() } else { hosts.near() };
-        nodes.insert(name, trial.sheaf_below(&prefix, name, &node(name))?);
+        let host = if name == "bu1" { hosts.far() } else { hosts.near() };
+        nodes.insert(name, trial.sheaf_below(&host.prefix(), name, &node(name))?);
     }
     let mut manager = nodes.remove("evm").context("it was started")?;
     manager.expect_bytes(system.stored_bytes());
