@@ -19,14 +19,8 @@ mod libfabric {
         ask("--cflags").iter().for_each(|flag| {
             shim.flag(flag);
         });
+        // The library itself is not linked: the shim loads it when it is needed.
         shim.compile("sheaf_fabric_shim");
-        for flag in ask("--libs") {
-            if let Some(library) = flag.strip_prefix("-l") {
-                println!("cargo:rustc-link-lib={library}");
-            } else if let Some(folder) = flag.strip_prefix("-L") {
-                println!("cargo:rustc-link-search=native={folder}");
-            }
-        }
     }
 
     /// Returns the answer of pkg-config about libfabric.

@@ -2,7 +2,7 @@
 
 use super::link::{Link, Peer};
 use super::memory::{Buffer, Memory};
-use super::port::{Done, Port, c_string};
+use super::port::{self, Done, Port, c_string};
 use super::settings::{LibfabricError, LibfabricOptions, LibfabricSettings, RESERVE, buffer_bytes};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use sheaf_tcp::{TcpEndpoint, TcpOptions};
@@ -278,6 +278,7 @@ fn sleep_on(descriptors: &mut [PollFd<'_>], longest: Duration) {
 fn open(provider: &str, source: Option<&str>) -> Result<Port, LibfabricError> {
     let text = |text: &str| c_string(text).ok_or_else(|| LibfabricError::BadText(text.to_owned()));
     let of_source = source.map(text).transpose()?;
+    port::load().map_err(|reason| LibfabricError::Library { reason })?;
     Port::open(&text(provider)?, of_source.as_deref()).map_err(|fault| LibfabricError::NoProvider {
         provider: provider.to_owned(),
         source_address: source.map(str::to_owned),

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::os::fd::BorrowedFd;
 use std::ptr::{NonNull, null_mut};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// No provider has longer names; the longest that was seen has 60 bytes (`shm`).
 const MAX_NAME_BYTES: usize = 512;
@@ -24,6 +24,29 @@ const COMPLETIONS: usize = 64;
 
 /// No send has more pieces, whatever the provider allows: more are cheaper copied.
 pub(super) const MAX_PIECES: usize = 16;
+
+/// Name of the library, with the version of its binary interface.
+const LIBRARY: &CStr = c"libfabric.so.1";
+
+/// Maximum length of the reason why the library cannot be loaded.
+const MAX_REASON_BYTES: usize = 512;
+
+/// Loads libfabric when it is first needed. The error is the reason of the dynamic linker.
+pub(super) fn load() -> Result<(), &'static str> {
+    static LOADED: OnceLock<Result<(), String>> = OnceLock::new();
+    LOADED.get_or_init(|| load_library(LIBRARY)).as_ref().copied().map_err(String::as_str)
+}
+
+/// Loads a library that offers libfabric's interface. Called once for the library that is used.
+fn load_library(name: &CStr) -> Result<(), String> {
+    let mut reason = [0_u8; MAX_REASON_BYTES];
+    let start = reason.as_mut_ptr().cast();
+    // SAFETY: a string that ends with a zero, and room of as many bytes as are announced. The functions of a library that cannot be
+    // used are never called.
+    let result = unsafe { sys::sheaf_port_load(name.as_ptr(), start, reason.len()) };
+    let reason = CStr::from_bytes_until_nul(&reason).unwrap_or_default();
+    if result == 0 { Ok(()) } else { Err(reason.to_string_lossy().into_owned()) }
+}
 
 /// Error of libfabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,9 +64,8 @@ impl Fault {
     }
 
     fn text(self) -> String {
-        let text = sys::sheaf_port_error(self.0);
-        // SAFETY: libfabric answers with a constant string for every code.
-        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+        // SAFETY: a fault comes from the library, which is loaded then. It answers with a constant string for every code.
+        unsafe { CStr::from_ptr(sys::sheaf_port_error(self.0)) }.to_string_lossy().into_owned()
     }
 }
 
@@ -102,12 +124,13 @@ impl std::fmt::Debug for Port {
 }
 
 impl Port {
-    /// Opens `provider`, at the local address `source` where there is one.
+    /// Opens `provider`, at the local address `source` where there is one. The library is loaded.
     pub(super) fn open(provider: &CStr, source: Option<&CStr>) -> Result<Self, Fault> {
         let mut facts = Facts::default();
         let mut raw = null_mut();
         let source = source.map_or(std::ptr::null(), CStr::as_ptr);
-        // SAFETY: strings that end with a zero and live through the call; places for both results.
+        assert!(load().is_ok(), "the library is loaded before a port is opened");
+        // SAFETY: strings that end with a zero and live through the call; places for both results; the library is loaded.
         Fault::check(unsafe {
             sys::sheaf_port_open(provider.as_ptr(), source, &raw mut facts, &raw mut raw)
         })?;
@@ -293,4 +316,39 @@ impl Drop for Port {
 /// A name as libfabric takes it; `None` if there is a zero in it.
 pub(super) fn c_string(text: &str) -> Option<CString> {
     CString::new(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_that_is_not_there_or_is_another_is_refused_with_the_reason() {
+        let absent = load_library(c"libsheaf-has-no-such-library.so.7").expect_err("there is none");
+        assert!(absent.contains("libsheaf-has-no-such-library.so.7"), "{absent}");
+        let another = load_library(c"libc.so.6").expect_err("it is not libfabric");
+        assert!(another.contains("fi_version"), "{another}");
+    }
+
+    /// Returns the set of signals for which this process has handlers.
+    fn caught_signals() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("it has the signals");
+        u64::from_str_radix(mask.trim(), 16).expect("a mask in hexadecimal digits")
+    }
+
+    #[test]
+    fn loading_the_library_leaves_ctrl_c_to_the_program() {
+        load().expect("libfabric is installed where its tests are built");
+        let interrupt_and_terminate = 1 << (2 - 1) | 1 << (15 - 1);
+        assert_eq!(caught_signals() & interrupt_and_terminate, 0, "the test program has no such handlers");
+    }
+
+    #[test]
+    fn the_library_is_loaded_once_and_has_a_text_for_each_code() {
+        load().expect("libfabric is installed where its tests are built");
+        load().expect("it stays loaded");
+        let fault = Fault(rustix::io::Errno::NOMEM.raw_os_error());
+        assert!(!fault.text().is_empty(), "{fault}");
+    }
 }

@@ -82,6 +82,12 @@ pub enum LibfabricError {
     /// The endpoint over which the nodes meet could not be made.
     #[error("the TCP side, over which nodes meet, could not be made")]
     Meeting(#[from] TcpError),
+    /// The library is not installed, or too old.
+    #[error("cannot load libfabric: {reason}; install it on this host (Debian: libfabric1)")]
+    Library {
+        /// Reason of the dynamic linker.
+        reason: &'static str,
+    },
     /// The provider is not installed, or lacks a required feature.
     #[error(
         "provider \"{provider}\" of libfabric cannot be opened{}; `fi_info -l` lists those of this host, reliable \

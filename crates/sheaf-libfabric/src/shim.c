@@ -7,13 +7,21 @@
  * given longer than until the completion of the operation, none is safe to call from two threads at once.
  *
  * Results are 0 or a count; an error is libfabric's code, negative.
+ *
+ * The library is loaded when the first port is opened, because loading it is slow: it brings the libraries of all its
+ * providers, and one of them calibrates a clock for 0.2 s. The inline functions call through tables of the library's own
+ * objects; the six functions that are symbols are looked up here.
  */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
+#include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -49,7 +57,72 @@ struct sheaf_done {
     int32_t reserved;
 };
 
-const char *sheaf_port_error(int code) { return fi_strerror(code < 0 ? -code : code); }
+/* The interface of the headers. An older library has smaller structs than this file was compiled with. */
+#define HEADERS FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
+
+/* The functions of libfabric that are symbols. Written once by `sheaf_port_load`. */
+static struct library {
+    __typeof__(&fi_version) version;
+    __typeof__(&fi_getinfo) getinfo;
+    __typeof__(&fi_dupinfo) dupinfo;
+    __typeof__(&fi_freeinfo) freeinfo;
+    __typeof__(&fi_fabric) fabric;
+    __typeof__(&fi_strerror) strerror;
+} libfabric;
+
+/* Looks a symbol up. Through a pointer to the pointer: C has no conversion from an object to a function. */
+static int look_up(void *library, const char *name, void *function) {
+    *(void **)function = dlsym(library, name);
+    return *(void **)function != NULL;
+}
+
+/* Closes a library that cannot be used, and keeps the reason. */
+static int refuse(void *library, char *reason, size_t room, const char *text) {
+    snprintf(reason, room, "%s", text ? text : "the dynamic linker gives no reason");
+    if (library) dlclose(library);
+    return -1;
+}
+
+/*
+ * Opens the library. One that it brings (libinfinipath) replaces the handlers of SIGINT, SIGTERM and others when it is loaded:
+ * the process would end at Ctrl-C without closing its files. What the process does with signals stays as it was.
+ */
+static void *open_library(const char *name) {
+    struct sigaction before[NSIG], after;
+    int is_known[NSIG] = {0};
+    for (int number = 1; number < NSIG; number++) is_known[number] = sigaction(number, NULL, &before[number]) == 0;
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    for (int number = 1; number < NSIG; number++) {
+        if (is_known[number] && sigaction(number, NULL, &after) == 0 && after.sa_handler != before[number].sa_handler)
+            sigaction(number, &before[number], NULL);
+    }
+    return library;
+}
+
+/*
+ * Loads the library, which stays for the life of the process. Called once, before any other function. Returns 0, or -1 with
+ * the reason in `reason`, which has room for `room` bytes.
+ */
+int sheaf_port_load(const char *name, char *reason, size_t room) {
+    void *library = open_library(name);
+    if (!library) return refuse(NULL, reason, room, dlerror());
+    struct library found;
+    int is_complete = look_up(library, "fi_version", &found.version) && look_up(library, "fi_getinfo", &found.getinfo) &&
+                      look_up(library, "fi_dupinfo", &found.dupinfo) && look_up(library, "fi_freeinfo", &found.freeinfo) &&
+                      look_up(library, "fi_fabric", &found.fabric) && look_up(library, "fi_strerror", &found.strerror);
+    if (!is_complete) return refuse(library, reason, room, dlerror());
+    uint32_t version = found.version();
+    if (FI_VERSION_LT(version, HEADERS)) {
+        char text[128];
+        snprintf(text, sizeof text, "%s is version %u.%u, and this program was built for %u.%u or later", name,
+                 FI_MAJOR(version), FI_MINOR(version), FI_MAJOR(HEADERS), FI_MINOR(HEADERS));
+        return refuse(library, reason, room, text);
+    }
+    libfabric = found;
+    return 0;
+}
+
+const char *sheaf_port_error(int code) { return libfabric.strerror(code < 0 ? -code : code); }
 
 void sheaf_port_close(struct sheaf_port *port) {
     /* The endpoint first: afterwards the provider touches no memory of ours. */
@@ -59,12 +132,13 @@ void sheaf_port_close(struct sheaf_port *port) {
     if (port->av) fi_close(&port->av->fid);
     if (port->domain) fi_close(&port->domain->fid);
     if (port->fabric) fi_close(&port->fabric->fid);
-    if (port->info) fi_freeinfo(port->info);
+    if (port->info) libfabric.freeinfo(port->info);
     free(port);
 }
 
 static int find(const char *provider, const char *source, struct fi_info **found) {
-    struct fi_info *hints = fi_allocinfo();
+    /* fi_allocinfo(), which is inline and calls this symbol. */
+    struct fi_info *hints = libfabric.dupinfo(NULL);
     if (!hints) return -FI_ENOMEM;
     hints->ep_attr->type = FI_EP_RDM;
     hints->caps = FI_MSG;
@@ -74,8 +148,8 @@ static int find(const char *provider, const char *source, struct fi_info **found
     hints->domain_attr->threading = FI_THREAD_DOMAIN;
     hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
     hints->fabric_attr->prov_name = strdup(provider); /* freed with the hints */
-    int result = fi_getinfo(SHEAF_FI_VERSION, source, NULL, source ? FI_SOURCE : 0, hints, found);
-    fi_freeinfo(hints);
+    int result = libfabric.getinfo(SHEAF_FI_VERSION, source, NULL, source ? FI_SOURCE : 0, hints, found);
+    libfabric.freeinfo(hints);
     return result;
 }
 
@@ -96,7 +170,7 @@ static int bring_up(struct sheaf_port *port, struct sheaf_facts *facts) {
     struct fi_info *info = port->info;
     struct fi_av_attr av = {.type = info->domain_attr->av_type};
     int result;
-    if ((result = fi_fabric(info->fabric_attr, &port->fabric, NULL))) return result;
+    if ((result = libfabric.fabric(info->fabric_attr, &port->fabric, NULL))) return result;
     if ((result = fi_domain(port->fabric, info, &port->domain, NULL))) return result;
     if ((result = fi_av_open(port->domain, &av, &port->av, NULL))) return result;
     size_t operations = info->rx_attr->size + info->tx_attr->size;

@@ -44,7 +44,8 @@ pub(super) struct RawPiece {
 pub(super) const AGAIN: c_int = rustix::io::Errno::AGAIN.raw_os_error();
 
 unsafe extern "C" {
-    pub(super) safe fn sheaf_port_error(code: c_int) -> *const c_char;
+    pub(super) fn sheaf_port_load(name: *const c_char, reason: *mut c_char, room: usize) -> c_int;
+    pub(super) fn sheaf_port_error(code: c_int) -> *const c_char;
     pub(super) fn sheaf_port_open(
         provider: *const c_char,
         source: *const c_char,

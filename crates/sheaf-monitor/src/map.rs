@@ -234,7 +234,7 @@ fn single(value: f64) -> f32 {
 }
 
 /// Returns a row of values of a node.
-fn row<'a>(node: &'a NodeSnapshot, metric: &'static Metric) -> Option<&'a [u64]> {
+pub(crate) fn row<'a>(node: &'a NodeSnapshot, metric: &'static Metric) -> Option<&'a [u64]> {
     let mut series = node.publication().series().iter();
     let series = series.find(|series| series.metric.name == metric.name)?;
     Some(series.values(node.values()))

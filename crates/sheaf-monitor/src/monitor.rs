@@ -72,6 +72,8 @@ pub struct Services {
     pub remote: Option<RemotePage>,
     /// Values from outside, and who may send them.
     pub values: Option<SlowControl>,
+    /// Partition of the system that all runs are of.
+    pub partition: Option<String>,
 }
 
 /// Values from outside, and who may send them.
@@ -141,7 +143,7 @@ impl Monitor {
     pub fn start_with(
         address: SocketAddr,
         version: &'static str,
-        Services { control, remote, values }: Services,
+        Services { control, remote, values, partition }: Services,
     ) -> Result<Self, MonitorError> {
         if !address.ip().is_loopback() {
             return Err(MonitorError::NotLoopback(address));
@@ -154,6 +156,7 @@ impl Monitor {
             hub: Hub::default(),
             values: values.as_ref().map(|values| values.board.clone()).unwrap_or_default(),
             version,
+            partition,
             history,
             told: Mutex::default(),
             notices: Notified::default(),
@@ -351,6 +354,12 @@ impl TickClock {
         };
         let mut state = state::compose(&snapshot, &context);
         let attention = Attention::of(control.as_ref());
+        if alarms::are_units_full(&state)
+            && let Some(reasons) =
+                run.as_deref().and_then(|run| alarms::reasons_of_full_builders(&snapshot, run))
+        {
+            self.alarms.add_reasons(state.time_ms, reasons);
+        }
         state.alarms = self.alarms.judge(&state);
         let values = self.shared.values.reports();
         state.alarms.extend(self.value_alarms.judge(state.time_ms, &values));

@@ -13,17 +13,28 @@ use std::fmt;
 /// Media type of the format.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Returns all series of a snapshot, each with the label `node`, and those of values from outside and of hosts.
+/// The run that metrics are of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RunLabels {
+    pub(crate) run: u32,
+    /// Partition of the system.
+    pub(crate) partition: Option<String>,
+    /// Version of Sheaf.
+    pub(crate) version: &'static str,
+}
+
+/// Returns all series of a snapshot, each with the label `node`, and those of the run, of values from outside and of hosts.
 ///
 /// # Errors
 /// If the encoder fails, which it does only when it cannot write text.
 pub(crate) fn encode(
     snapshot: Snapshot,
+    run: Option<RunLabels>,
     (values, hosts): (&ValueBoard, &HostFigures),
 ) -> Result<String, fmt::Error> {
     let mut registry = Registry::default();
     let values = Values { reports: values.reports(), refusals: values.refusals() };
-    registry.register_collector(Box::new(Collected { snapshot, values, hosts: hosts.clone() }));
+    registry.register_collector(Box::new(Collected { snapshot, run, values, hosts: hosts.clone() }));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)?;
     Ok(text)
@@ -32,6 +43,7 @@ pub(crate) fn encode(
 #[derive(Debug)]
 struct Collected {
     snapshot: Snapshot,
+    run: Option<RunLabels>,
     values: Values,
     hosts: HostFigures,
 }
@@ -47,6 +59,9 @@ impl Collector for Collected {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         for metric in catalog::ALL.iter().filter(|metric| metric.kind != Kind::Row) {
             let mut family = Family::begin(metric, &mut encoder)?;
+            if let Some(run) = self.run.as_ref().filter(|_| **metric == catalog::RUN_INFO) {
+                family.add_run(run)?;
+            }
             self.values.add_to(&mut family)?;
             add_hosts(&self.hosts, &mut family)?;
             for (name, node) in &self.snapshot.nodes {
@@ -92,9 +107,14 @@ impl Values {
     }
 }
 
-/// Adds the series of a metric of hosts, if it is one.
+/// Adds the series of a metric of expected nodes and their hosts, if it is one.
 fn add_hosts(hosts: &HostFigures, family: &mut Family<'_>) -> fmt::Result {
     let metric = family.metric;
+    if *metric == catalog::NODE_EXPECTED {
+        for node in &hosts.expected {
+            family.add_labelled(&[("node", node)], &[1])?;
+        }
+    }
     if *metric == catalog::NODE_HOST {
         for (node, host) in &hosts.hosts {
             family.add_labelled(&[("node", node), ("host", host)], &[1])?;
@@ -141,6 +161,7 @@ impl<'a> Family<'a> {
         let kind = match metric.kind {
             Kind::Counter => MetricType::Counter,
             Kind::Gauge | Kind::Row => MetricType::Gauge,
+            Kind::Info => MetricType::Info,
             Kind::Histogram => MetricType::Histogram,
         };
         Ok(Self { metric, encoder: encoder.encode_descriptor(name, metric.help, unit, kind)? })
@@ -151,6 +172,13 @@ impl<'a> Family<'a> {
         let labels = names.zip(series.labels.iter().map(String::as_str));
         let labels: Vec<(&str, &str)> = std::iter::once(("node", node)).chain(labels).collect();
         self.add_labelled(&labels, values)
+    }
+
+    fn add_run(&mut self, RunLabels { run, partition, version }: &RunLabels) -> fmt::Result {
+        let run = run.to_string();
+        let labels =
+            [("run", &*run), ("partition", partition.as_deref().unwrap_or_default()), ("version", version)];
+        self.encoder.encode_info(&labels)
     }
 
     fn add_gauge(&mut self, labels: &[(&str, &str)], value: f64) -> fmt::Result {
@@ -166,8 +194,10 @@ impl<'a> Family<'a> {
                 encoder.encode_counter::<NoLabelSet, _, u64>(&Unit::Seconds.scale(first), None)
             }
             (Kind::Counter, _) => encoder.encode_counter::<NoLabelSet, _, u64>(&first, None),
-            (Kind::Gauge | Kind::Row, Unit::Seconds) => encoder.encode_gauge(&Unit::Seconds.scale(first)),
-            (Kind::Gauge | Kind::Row, _) => encoder.encode_gauge(&first),
+            (Kind::Gauge | Kind::Info | Kind::Row, Unit::Seconds) => {
+                encoder.encode_gauge(&Unit::Seconds.scale(first))
+            }
+            (Kind::Gauge | Kind::Info | Kind::Row, _) => encoder.encode_gauge(&first),
         }
     }
 }

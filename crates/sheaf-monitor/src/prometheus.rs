@@ -50,11 +50,19 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "SheafNodeSilent",
-        expression: "sheaf_node_age_seconds > 5 and on (node) sheaf_node_up == 1 unless on (node) (sheaf_node_host and on (host) (sheaf_host_nodes_away == sheaf_host_nodes and sheaf_host_nodes > 1))",
+        expression: r#"sheaf_node_age_seconds > 5 and on (instance, node) sheaf_node_up == 1 unless on (instance, node) label_replace(sheaf_node_excluded == 1, "node", "$1", "peer", "(.+)") unless on (instance, node) (sheaf_node_host and on (instance, host) (sheaf_host_nodes_away == sheaf_host_nodes and sheaf_host_nodes > 1))"#,
         hold: "5s",
         severity: "error",
         summary: "{{ $labels.node }} publishes nothing",
         remedy: "Its process is stopped, hangs, or gets no processor time, or its agent is not connected: look at its host",
+    },
+    Rule {
+        name: "SheafNodeAbsent",
+        expression: r#"sheaf_node_expected unless on (instance, node) sheaf_node_up unless on (instance, node) label_replace(sheaf_node_excluded == 1, "node", "$1", "peer", "(.+)") unless on (instance) sheaf_run_state{state="starting"} == 1"#,
+        hold: "10s",
+        severity: "error",
+        summary: "{{ $labels.node }} has published nothing since the run began",
+        remedy: "Its process hangs, was not started, or does not reach the host of the run: look at its host and its log",
     },
     Rule {
         name: "SheafNodeRestarts",
@@ -275,16 +283,61 @@ pub fn dashboard_file(dashboard: &Dashboard) -> Value {
         "schemaVersion": 39,
         "refresh": "5s",
         "time": { "from": "now-30m", "to": "now" },
-        "templating": { "list": [{ "name": "source", "label": "Prometheus", "type": "datasource", "query": "prometheus" }] },
+        "templating": { "list": [
+            { "name": "source", "label": "Prometheus", "type": "datasource", "query": "prometheus" },
+            partition_variable(),
+        ] },
         "panels": panels.map(|(index, panel)| panel_file(index, panel)).collect::<Vec<_>>(),
     })
+}
+
+/// Returns the choice of a partition. All stands for targets without a partition, too.
+fn partition_variable() -> Value {
+    let query = "label_values(sheaf_run_info, partition)";
+    json!({
+        "name": "partition",
+        "label": "Partition",
+        "type": "query",
+        "datasource": { "type": "prometheus", "uid": "${source}" },
+        "definition": query,
+        "query": { "query": query, "refId": "partition" },
+        "refresh": 2,
+        "sort": 1,
+        "multi": true,
+        "includeAll": true,
+        "allValue": ".*",
+        "current": { "text": "All", "value": "$__all" },
+    })
+}
+
+/// Returns an expression for the chosen partitions only: their label is on each series, as that of the target.
+fn of_partition(expression: &str) -> String {
+    const CHOSEN: &str = "partition=~\"$partition\"";
+    let mut text = String::new();
+    let mut rest = expression;
+    while let Some(begin) = rest.find("sheaf_") {
+        let name = rest[begin..].find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let (before, after) = rest.split_at(name.map_or(rest.len(), |length| begin + length));
+        text.push_str(before);
+        match after.strip_prefix('{') {
+            Some(labels) => {
+                text.push_str(&format!("{{{CHOSEN},"));
+                rest = labels;
+            }
+            None => {
+                text.push_str(&format!("{{{CHOSEN}}}"));
+                rest = after;
+            }
+        }
+    }
+    text + rest
 }
 
 /// Panels are in two columns.
 fn panel_file(index: usize, panel: &Panel) -> Value {
     let source = json!({ "type": "prometheus", "uid": "${source}" });
     let targets = panel.curves.iter().zip('A'..).map(|((expression, legend), id)| {
-        json!({ "refId": id.to_string(), "expr": expression, "legendFormat": legend, "datasource": source })
+        json!({ "refId": id.to_string(), "expr": of_partition(expression), "legendFormat": legend, "datasource": source })
     });
     let stacking = if panel.stacked { "normal" } else { "none" };
     json!({
@@ -325,6 +378,15 @@ mod tests {
         }
     }
 
+    /// Nothing waits for a node that an operator has excluded.
+    #[test]
+    fn rules_about_absent_nodes_leave_out_excluded_ones() {
+        for name in ["SheafNodeSilent", "SheafNodeAbsent"] {
+            let rule = RULES.iter().find(|rule| rule.name == name).expect("it is in the list");
+            assert!(rule.expression.contains("label_replace(sheaf_node_excluded == 1"), "{name}");
+        }
+    }
+
     #[test]
     fn the_rule_file_quotes_what_yaml_would_read_otherwise() {
         let text = rule_file();
@@ -333,6 +395,29 @@ mod tests {
             "{text}"
         );
         assert_eq!(text.matches("- alert: ").count(), RULES.len());
+    }
+
+    #[test]
+    fn every_series_of_a_dashboard_is_of_the_chosen_partitions() {
+        assert_eq!(
+            of_partition("sheaf_a / sheaf_b"),
+            r#"sheaf_a{partition=~"$partition"} / sheaf_b{partition=~"$partition"}"#
+        );
+        let with_labels = of_partition(r#"sum by (le) (rate(sheaf_a_bucket{cause!=""}[1m]))"#);
+        assert_eq!(
+            with_labels,
+            r#"sum by (le) (rate(sheaf_a_bucket{partition=~"$partition",cause!=""}[1m]))"#
+        );
+        for dashboard in DASHBOARDS {
+            let file = dashboard_file(dashboard);
+            assert_eq!(file["templating"]["list"][1]["name"], "partition");
+            let panels = file["panels"].as_array().expect("panels are a list").iter();
+            for target in panels.flat_map(|panel| panel["targets"].as_array().expect("targets are a list")) {
+                let expression = target["expr"].as_str().expect("it is text");
+                let chosen = expression.matches(r#"{partition=~"$partition""#).count();
+                assert_eq!(chosen, metrics(expression).len(), "{expression}");
+            }
+        }
     }
 
     #[test]

@@ -201,8 +201,8 @@ async fn live(State(server): State<Server>, Query(After { after }): Query<After>
 }
 
 async fn metrics(State(server): State<Server>) -> Response {
-    let hosts = server.ticks.borrow().hosts.clone();
-    match openmetrics::encode(server.shared.hub.snapshot(), (&server.shared.values, &hosts)) {
+    let (hosts, run) = (server.ticks.borrow().hosts.clone(), server.shared.run_labels());
+    match openmetrics::encode(server.shared.hub.snapshot(), run, (&server.shared.values, &hosts)) {
         Ok(text) => ([(header::CONTENT_TYPE, openmetrics::MEDIA_TYPE)], text).into_response(),
         Err(error) => {
             (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot encode metrics: {error}\n")).into_response()
@@ -217,7 +217,11 @@ async fn targets(State(server): State<Server>, headers: HeaderMap) -> Response {
         // It may listen at all addresses of this host: the one that has been reached is good.
         Door::Remote(_) => guard::host(&headers).map_or_else(|| server.address.to_string(), str::to_owned),
     };
-    json(&serde_json::json!([{ "targets": [target], "labels": { "job": "sheaf" } }]))
+    let mut labels = serde_json::json!({ "job": "sheaf" });
+    if let Some(partition) = &server.shared.partition {
+        labels["partition"] = partition.clone().into();
+    }
+    json(&serde_json::json!([{ "targets": [target], "labels": labels }]))
 }
 
 async fn rules() -> Response {

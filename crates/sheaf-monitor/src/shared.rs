@@ -7,6 +7,7 @@ use crate::history::History;
 use crate::map::{MapMaker, Quantity};
 use crate::messages::Messages;
 use crate::notices::{Notices, Notifier};
+use crate::openmetrics::RunLabels;
 use crate::traces::TraceReader;
 use crate::unix_time::unix_ms;
 use crate::values::ValueBoard;
@@ -39,6 +40,8 @@ pub(crate) struct Shared {
     /// Values from outside.
     pub(crate) values: Arc<ValueBoard>,
     pub(crate) version: &'static str,
+    /// Partition of the system that all runs are of.
+    pub(crate) partition: Option<String>,
     pub(crate) history: Mutex<History>,
     pub(crate) told: Mutex<Told>,
     pub(crate) notices: Notified,
@@ -84,6 +87,12 @@ impl Shared {
 
     pub(crate) fn histograms(&self) -> MutexGuard<'_, HistogramFiles> {
         self.histograms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the labels of the run, if there is one.
+    pub(crate) fn run_labels(&self) -> Option<RunLabels> {
+        let run = self.told().run.as_ref()?.number;
+        Some(RunLabels { run, partition: self.partition.clone(), version: self.version })
     }
 
     /// Returns the map of this moment.

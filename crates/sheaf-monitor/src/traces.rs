@@ -3,7 +3,6 @@
 //! | module | holds |
 //! |---|---|
 //! | `model` | a trace, as it is in files |
-//! | `stamp_store` | the stamps of the last seconds, taken out of the rings of all nodes |
 //! | `collector` | the thread that takes them, and writes the traces of remarkable events |
 //! | `open` | traces of events that have not ended, or whose last stamps are not here |
 //! | `trace_file` | files of traces: bounded writers, and readers that follow a file |
@@ -21,7 +20,6 @@ mod model;
 mod open;
 pub mod otlp;
 mod spans;
-mod stamp_store;
 mod trace_file;
 mod waterfall;
 

@@ -310,7 +310,11 @@ impl ManagerNode {
     /// Runs before messages are read: the content of these messages, such as credit, was not known when the triggers
     /// happened.
     fn take_triggers(&mut self, now: Timestamp) {
-        let until = self.end_of_triggers().into_iter().chain(self.pauses.asked_at).fold(now, Timestamp::min);
+        let end = self.end_of_triggers();
+        if self.supervised.is_none() {
+            self.role.expect_end_of_triggers(end);
+        }
+        let until = end.into_iter().chain(self.pauses.asked_at).fold(now, Timestamp::min);
         let (Some(clock), Some((_, kind))) = (&mut self.triggers, self.course.triggers) else { return };
         for _ in 0..TRIGGERS_PER_ROUND {
             if !self.role.takes_triggers() {

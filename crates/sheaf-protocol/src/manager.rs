@@ -318,6 +318,11 @@ impl<P: Clone> EventManager<P> {
         self.dead_time.add_vetoes(cause, triggers);
     }
 
+    /// Takes note of when the triggers end, as far as that is known: the time of the run does not go beyond. `None` takes it back, as in a pause.
+    pub const fn expect_end_of_triggers(&mut self, at: Option<Timestamp>) {
+        self.dead_time.expect_end(at);
+    }
+
     /// Ends the triggers without a request to stop: none came after `at`, which may be in the past. The time of the run ends
     /// at `at`, and the run closes when all events in flight have ended. The first stop after that does not cut it short.
     pub fn handle_end_of_triggers(&mut self, now: Timestamp, at: Timestamp) {

@@ -31,6 +31,8 @@ const fn is_sparse(labels: &[&str]) -> bool {
 }
 
 metrics! {
+    /// The run that the metrics of a target are of: its number, its partition if it is of one, and the version of Sheaf. It belongs to no node.
+    RUN_INFO = Info Count "sheaf_run_info" ["run", "partition", "version"];
     /// Number of the run.
     RUN_NUMBER = Gauge Count "sheaf_run_number" [];
     /// 1 for the present state of the run, 0 for the others: `starting`, `ready`, `running`, `paused`, `finishing`, `closing`, `closed`.
@@ -129,6 +131,8 @@ metrics! {
     LOG_DROPPED = Counter Count "sheaf_log_dropped_total" [];
     /// 1 while a node takes part in the run, 0 after its end.
     NODE_UP = Gauge Count "sheaf_node_up" [];
+    /// 1 for each node that the configuration of the run has, while the run is in progress, whether it has published or not.
+    NODE_EXPECTED = Gauge Count "sheaf_node_expected" [];
     /// Age of the values of a node.
     NODE_AGE = Gauge Seconds "sheaf_node_age_seconds" [];
     /// Number of times that a node began again during the run.
@@ -257,6 +261,7 @@ mod tests {
             let family = metric.family();
             assert!(family.starts_with("sheaf_"), "{family}");
             assert_eq!(metric.kind == Kind::Counter, metric.name.ends_with("_total"), "{family}");
+            assert_eq!(metric.kind == Kind::Info, metric.name.ends_with("_info"), "{family}");
             if let Some(unit) = metric.unit.name() {
                 assert!(family.ends_with(unit), "{family} has no unit in its name");
             }

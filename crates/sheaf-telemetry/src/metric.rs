@@ -26,6 +26,8 @@ pub enum Kind {
     Gauge,
     /// Numbers of durations by length ([`crate::buckets`]), and the sum of these durations.
     Histogram,
+    /// Always 1: its labels say what something is. No node publishes it.
+    Info,
     /// A value for each readout unit, in the order of the configuration. For the map of the page: systems that keep metrics do not get it.
     Row,
 }
@@ -38,6 +40,7 @@ impl Kind {
             Self::Counter => "counter",
             Self::Gauge => "gauge",
             Self::Histogram => "histogram",
+            Self::Info => "info",
             Self::Row => "row",
         }
     }
@@ -80,6 +83,7 @@ impl Metric {
     /// Returns the name of the family in `OpenMetrics`: without `_total`.
     #[must_use]
     pub fn family(&self) -> &'static str {
-        self.name.strip_suffix("_total").unwrap_or(self.name)
+        let suffix = if self.kind == Kind::Info { "_info" } else { "_total" };
+        self.name.strip_suffix(suffix).unwrap_or(self.name)
     }
 }

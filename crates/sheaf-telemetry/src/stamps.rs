@@ -9,9 +9,11 @@
 
 mod hub;
 mod remark;
+mod store;
 
 pub use hub::{NodeStamps, StampHub, StampLabels};
 pub use remark::{Remark, RemarkKind};
+pub use store::{FoundStamp, Overwritten, StampStore};
 
 use crate::ring::RingWriter;
 

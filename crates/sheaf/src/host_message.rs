@@ -22,16 +22,22 @@ pub(crate) enum HostOrder {
     Describe,
     /// First order for a run: prepare the nodes of this host.
     Prepare(Box<HostRun>),
-    /// Start the process of a node, for the first time or again.
-    Start { node: String },
+    /// Prepare this run, which is to follow the present one without a gap. The nodes are asked when this is ready.
+    PrepareNext(Box<HostRun>),
+    /// The run that was prepared begins: nodes that are started from now on are started in it. `following` is the run in which the nodes have
+    /// met, and the first event of this one.
+    Begin { run: u32, following: (u32, u64) },
+    /// Start the process of a node, for the first time or again. `start` is the number of the start, which its end has too.
+    Start { node: String, start: u32 },
     /// Send a signal, by its number, to the process of a node.
     Signal { node: String, signal: i32 },
     /// Pass a request to a node.
     Request { node: String, request: NodeRequest },
-    /// The nodes have ended, and this is the manifest of the run, as JSON: close the part of the run on this host.
-    Close(String),
-    /// There is no run: remove what was prepared for it.
-    Abandon,
+    /// The nodes have ended their part in a run, and this is its manifest, as JSON: close the part of the run on this host. `is_last` is whether
+    /// the nodes are to end as well, because they do not go on with another run.
+    Close { run: u32, manifest: String, is_last: bool },
+    /// There is no such run: remove what was prepared for it. `is_last` as above.
+    Abandon { run: u32, is_last: bool },
 }
 
 /// A run, as a host has to know it.
@@ -57,6 +63,12 @@ pub(crate) struct HostRun {
     pub(crate) is_steered: bool,
     /// Whether the run is in progress, and the host comes back to it.
     pub(crate) is_back: bool,
+    /// Whether the nodes may go on with a run that follows without a gap.
+    #[serde(default)]
+    pub(crate) goes_on: bool,
+    /// The run in which the nodes have met, and the first event of this one, if it is one that follows.
+    #[serde(default)]
+    pub(crate) following: Option<(u32, u64)>,
 }
 
 /// A report of a host.
@@ -67,8 +79,10 @@ pub(crate) enum HostReport {
     Described { software: String, host: String },
     /// The agent has started a process for the run.
     Taken,
-    /// Everything is prepared.
+    /// Everything is prepared for a run.
     Ready(HostReady),
+    /// The run that is to follow cannot be prepared here. The present one goes on.
+    NotPrepared { run: u32, why: String },
     /// The nodes cannot be started here.
     Refused(String),
     /// A record of a node, without its separator.
@@ -77,16 +91,16 @@ pub(crate) enum HostReport {
     Message(String),
     /// The process of a node handles signals.
     HandlesSignals { node: String },
-    /// The process of a node has ended; `text` is what it has printed besides records.
-    Ended { node: String, end: ProcessEnd, text: String },
+    /// The process of a node has ended that had this number of the start; `text` is what it has printed besides records.
+    Ended { node: String, start: u32, end: ProcessEnd, text: String },
     /// Signs of life of the processes.
     Lives(Vec<(String, Life)>),
     /// The run must end, because the disk is nearly full.
-    NoSpace(String),
+    NoSpace { run: u32, why: String },
     /// The part of the run on this host is closed; its manifest as JSON, if it has one of its own.
-    Closed(Option<String>),
+    Closed { run: u32, part: Option<String> },
     /// It could not be closed.
-    NotClosed(String),
+    NotClosed { run: u32, why: String },
     /// The process that looked after the nodes has ended.
     Gone(String),
 }
@@ -94,6 +108,9 @@ pub(crate) enum HostReport {
 /// A host that has prepared its nodes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct HostReady {
+    /// Number of the run. An agent that does not know runs without a gap gives none.
+    #[serde(default)]
+    pub(crate) run: Option<u32>,
     pub(crate) host: String,
     /// Directory of the run on this host, if anything is written.
     pub(crate) directory: Option<PathBuf>,
@@ -184,6 +201,6 @@ mod tests {
         assert!(!record(&crate::relay::Record::Series(Vec::new())).may_be_lost());
         assert!(!record(&crate::relay::Record::NodeEnded).may_be_lost());
         assert!(HostReport::Lives(Vec::new()).may_be_lost());
-        assert!(!HostReport::Closed(None).may_be_lost());
+        assert!(!HostReport::Closed { run: 1, part: None }.may_be_lost());
     }
 }

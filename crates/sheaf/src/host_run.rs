@@ -1,40 +1,41 @@
-//! `sheaf host-run`: looks after the nodes of one run on a host whose agent has started it.
+//! `sheaf host-run`: looks after the nodes of a run on a host whose agent has started it, and of the runs that follow it without a gap.
 //!
 //! It takes orders of the run on standard input, and reports on standard output. Whatever ends standard input ends the nodes: the agent has
 //! ended, or has given up the run.
 //!
 //! | module | holds |
 //! |---|---|
-//! | this | the loop that carries out orders |
-//! | `preparing` | directory, code, sockets and key of the run on this host |
+//! | this | the loop that takes orders |
+//! | `series` | the runs that follow one another |
+//! | `preparing` | directory, code, sockets and key of a run on this host |
 //! | `nodes` | the processes of the nodes |
+//! | `closer` | closing the parts of runs that have ended |
 
+mod closer;
 mod nodes;
 mod preparing;
+mod series;
 
 use crate::Verdict;
 use crate::console::{self, Console};
-use crate::host_message::{HostOrder, HostReport, HostRun, read_frame, write_frame};
-use crate::periodic::{Periodic, Turns};
-use crate::space;
+use crate::host_message::{HostOrder, HostReady, HostReport, HostRun, read_frame, write_frame};
 use anyhow::{Context as _, bail};
-use nodes::Nodes;
-use preparing::Prepared;
+use preparing::HostedRun;
+use series::Series;
 use sheaf_config::LogFormat;
 use std::io::Write as _;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Interval at which the processes are checked.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// Interval of signs of life while the part of the run is closed.
+/// Interval of signs of life while the last part is closed.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 
-/// Orders that wait to be carried out. Then the agent waits.
-const ORDERS: usize = 256;
+/// Work that waits. Then the agent waits.
+const WORK: usize = 256;
 
 /// Name of this process in messages, until it knows that of its host.
 const NAME: &str = "host";
@@ -50,30 +51,30 @@ impl Reports {
         let _one_at_a_time = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = write_frame(&mut std::io::stdout().lock(), &text, report.may_be_lost());
     }
+}
 
-    /// Reports that this process is alive while it does something that takes long.
-    fn while_alive<T>(&self, work: impl FnOnce() -> T) -> anyhow::Result<T> {
-        let own = self.clone();
-        let _alive = Periodic::begin("alive", move |turns: Turns| {
-            while turns.next_after(SIGN_OF_LIFE) {
-                own.write(&HostReport::Lives(Vec::new()));
-            }
-        })?;
-        Ok(work())
-    }
+/// Work of the process.
+enum Work {
+    Order(HostOrder),
+    /// The run that is to follow is prepared, or cannot be.
+    Prepared(Box<anyhow::Result<(HostedRun, HostReady)>>),
+    /// There will be no more orders.
+    NoMore,
 }
 
 pub(crate) fn command(console: &Console) -> anyhow::Result<Verdict> {
-    let orders = orders()?;
-    let first = orders.recv().context("the agent gives no orders")?;
-    let HostOrder::Prepare(run) = first else { bail!("the first order is not to prepare a run") };
+    let (sender, work) = sync_channel(WORK);
+    take_orders(sender.clone())?;
+    let Ok(Work::Order(HostOrder::Prepare(run))) = work.recv() else {
+        bail!("the first order is not to prepare a run")
+    };
     let name = crate::next::host();
     console.keep_log(if name.is_empty() { NAME } else { &name }, LogFormat::Text)?;
     console::begin_run(run.number, None);
     let reports = Reports::default();
     let own = reports.clone();
     console::listen(Some(Box::new(move |message| own.write(&HostReport::Message(message.json_line())))));
-    let looked_after = look_after(&run, &orders, &reports);
+    let looked_after = look_after(*run, (sender, &work), &reports);
     console::flush();
     console::listen(None);
     if let Err(error) = looked_after {
@@ -83,9 +84,8 @@ pub(crate) fn command(console: &Console) -> anyhow::Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-/// Reads orders on a thread of its own. The channel is disconnected at the end of standard input.
-fn orders() -> anyhow::Result<Receiver<HostOrder>> {
-    let (sender, orders) = sync_channel(ORDERS);
+/// Reads orders on a thread of its own, until the end of standard input.
+fn take_orders(work: SyncSender<Work>) -> anyhow::Result<()> {
     let body = move || {
         let mut input = std::io::stdin().lock();
         while let Ok(Some((message, _))) = read_frame(&mut input) {
@@ -96,61 +96,40 @@ fn orders() -> anyhow::Result<Receiver<HostOrder>> {
                     continue;
                 }
             };
-            if sender.send(order).is_err() {
+            if work.send(Work::Order(order)).is_err() {
                 return;
             }
         }
+        let _ = work.send(Work::NoMore);
     };
     std::thread::Builder::new().name("orders".into()).spawn(body).context("cannot start a thread")?;
-    Ok(orders)
+    Ok(())
 }
 
-/// Prepares the nodes, and carries out orders until the run is over.
+/// Prepares the nodes, and carries out orders until no run follows any more.
 ///
 /// # Errors
 /// Why the nodes cannot be started on this host.
-fn look_after(run: &HostRun, orders: &Receiver<HostOrder>, reports: &Reports) -> anyhow::Result<()> {
-    let Prepared { part, launch, nodes, ready, plan, scratch: _scratch, claim: _claim } =
-        preparing::prepare(run)?;
-    let mut nodes = Nodes::new(launch, (&plan, nodes), run.is_steered, reports.clone());
-    reports.write(&HostReport::Ready(ready));
-    let no_space = Arc::new(AtomicBool::new(false));
-    let keep = plan.config.output.keep_free.0;
-    let mut watch = Some(space::Watch::begin(part.path(), keep, &no_space)?);
+fn look_after(
+    run: HostRun,
+    (sender, work): (SyncSender<Work>, &Receiver<Work>),
+    reports: &Reports,
+) -> anyhow::Result<()> {
+    let mut series = Series::begin(run, sender, reports)?;
     loop {
-        match orders.recv_timeout(PERIOD) {
-            Ok(HostOrder::Start { node }) => nodes.start(&node),
-            Ok(HostOrder::Signal { node, signal }) => nodes.signal(&node, signal),
-            Ok(HostOrder::Request { node, request }) => nodes.request(&node, &request),
-            Ok(HostOrder::Close(manifest)) => {
-                drop(watch.take().and_then(space::Watch::end));
-                nodes.end_all(&plan);
-                let closed = reports.while_alive(|| part.close(&manifest))?;
-                reports.write(&match closed {
-                    Ok(part) => HostReport::Closed(part),
-                    Err(error) => HostReport::NotClosed(crate::describe(&error)),
-                });
-                return Ok(());
+        match work.recv_timeout(PERIOD) {
+            Ok(Work::Order(order)) => {
+                if series.follow(order)? {
+                    return Ok(());
+                }
             }
-            Ok(HostOrder::Abandon) => {
-                nodes.end_all(&plan);
-                // Their key is in the directory.
-                drop(nodes);
-                part.abandon();
-                return Ok(());
-            }
-            Ok(HostOrder::Describe | HostOrder::Prepare(_)) | Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => {
-                nodes.end_with_agent(&plan);
-                part.leave();
+            Ok(Work::Prepared(prepared)) => series.note_prepared(*prepared)?,
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(Work::NoMore) | Err(RecvTimeoutError::Disconnected) => {
+                series.leave(work);
                 return Ok(());
             }
         }
-        nodes.check();
-        if no_space.load(Ordering::Relaxed)
-            && let Some(why) = watch.take().and_then(space::Watch::end)
-        {
-            reports.write(&HostReport::NoSpace(format!("{}: {why}", crate::next::host())));
-        }
+        series.check();
     }
 }

@@ -38,7 +38,7 @@
 //! | `node_process`, `node_output` | such a process, and its standard output |
 //! | `node` | `sheaf node`, one role |
 //! | `agent` | `sheaf agent`, which starts nodes of runs on its host |
-//! | `host_run` | `sheaf host-run`, which looks after the nodes of one run on such a host |
+//! | `host_run` | `sheaf host-run`, which looks after the nodes of a run on such a host, and of those that follow it |
 //! | `remote` | such hosts, as the run sees them |
 //! | `host_message` | messages between the two |
 //! | `page` | the page and the metrics of a run |

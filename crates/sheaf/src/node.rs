@@ -42,6 +42,9 @@ use std::sync::{Arc, PoisonError};
 /// Runs one node until the run ends.
 pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::Result<Verdict> {
     let config = Config::load_for_node_with(&arguments.config, &arguments.name, |config| {
+        if arguments.partition.is_some() {
+            config.run.partition.clone_from(&arguments.partition);
+        }
         if let Some(run) = arguments.run {
             config.run.number = RunNumber(run);
         }

@@ -137,7 +137,8 @@ impl Page {
             return Ok(None);
         }
         let remote = remote()?;
-        Ok(Some(Self::of(serve_for(config, wanted.flatten(), Services { control: None, remote, values })?)))
+        let services = Services { remote, values, ..Services::default() };
+        Ok(Some(Self::of(serve_for(config, wanted.flatten(), services)?)))
     }
 
     /// Serves the page at this address.
@@ -297,6 +298,7 @@ pub(crate) fn serve_for(
     address: Option<&str>,
     services: Services,
 ) -> anyhow::Result<Monitor> {
+    let services = Services { partition: config.run.partition.clone(), ..services };
     let monitor = match address.or(config.monitor.listen.as_deref()) {
         Some(address) => start(resolve(address)?, services)?,
         None => start_at_default(services)?,

@@ -435,7 +435,7 @@ impl Plan {
             // Emulated sources run ahead of the triggers that they wait for.
             orphan_timeout: readout
                 .orphan_timeout
-                .filter(|_| self.follows_data() || self.has_supervisor())
+                .filter(|_| self.config.has_orphans())
                 .map(|timeout| self.patiently(timeout)),
             room_from: self.has_supervisor().then_some(trigger.first_event),
             size_window: ReadoutConfig::SIZE_WINDOW,

@@ -260,6 +260,7 @@ impl Family {
             let mut relayed = relayed.printing();
             let process = hosts.start(node, Box::new(move |record| relayed.take(record)))?;
             lines.add_remote(node.id, process.line());
+            self.next.ask_again(node.id);
             return Ok(Box::new(process));
         }
         let take = self.launch.passes_records().then(|| -> TakeRecord {

@@ -317,11 +317,20 @@ impl SharedManifest {
     }
 }
 
+/// Returns whether nothing is in a directory, or it does not exist. The draft of a manifest is nothing: its writer was killed before the run began.
 fn is_empty(path: &Path) -> anyhow::Result<bool> {
-    match fs::read_dir(path) {
-        Ok(mut entries) => Ok(entries.next().is_none()),
+    let list = || -> std::io::Result<bool> {
+        let draft = format!("{MANIFEST_NAME}.draft");
+        for entry in fs::read_dir(path)? {
+            if entry?.file_name().to_string_lossy() != draft {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
+    match list() {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
-        Err(error) => Err(error).with_context(|| format!("cannot read directory {}", path.display())),
+        listed => listed.with_context(|| format!("cannot read directory {}", path.display())),
     }
 }
 

@@ -27,7 +27,7 @@ use crate::plan::{Plan, triggers_of};
 use crate::processes::NextInProcesses;
 use crate::records::comments::{self, Comment};
 use crate::records::{Like, configuration_name};
-use crate::remote::Hosts;
+use crate::remote::{GiveUp, Hosts};
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::signals::Steering;
 use crate::summary::cpu_seconds;
@@ -138,8 +138,6 @@ fn no_succession(config: &Config) -> Option<String> {
         "its data are cut by time, and the accounts of hits are those of one run"
     } else if config.preprocessing.path.is_some() {
         "its readout units process fragments"
-    } else if config.has_agents() {
-        "agents start its nodes, each of which takes part in one run"
     } else {
         return None;
     };
@@ -305,6 +303,15 @@ struct Runs<'a> {
     claim: Mutex<Option<Claim>>,
 }
 
+/// The run in progress, for one that is to follow it without a gap.
+struct Present<'a> {
+    /// Key of its links.
+    key: Option<&'a RunKey>,
+    /// The hosts of its nodes that agents have started.
+    hosts: Option<&'a Arc<Hosts>>,
+    give_up: GiveUp<'a>,
+}
+
 /// A run that somebody has asked for.
 struct Wanted {
     config: Config,
@@ -316,12 +323,12 @@ struct Wanted {
 }
 
 impl Runs<'_> {
-    /// Prepares the run that follows `last`. If it follows without a gap, its nodes have the `key` of that run.
+    /// Prepares the run that follows `last`; without a gap, if that is the `present` run.
     fn begin(
         &self,
         wanted: &Wanted,
         last: Option<RunNumber>,
-        (clock, key): (Clock, Option<&RunKey>),
+        (clock, present): (Clock, Option<&Present<'_>>),
     ) -> anyhow::Result<Ready> {
         let mut config = wanted.config.clone();
         // A number that is to be found is found when the directory is made: another command may have taken the next.
@@ -338,8 +345,8 @@ impl Runs<'_> {
         plan.goes_on = plan.config.run.continuous || self.arguments.control.controlled.is_some();
         plan.report_defects(|_| true);
         plan.report_names();
-        match key {
-            Some(key) => plan.key = Some(key.clone()),
+        match present {
+            Some(present) => plan.key = present.key.cloned(),
             None => plan.make_key()?,
         }
         placement::rehearse(&plan)?;
@@ -353,7 +360,7 @@ impl Runs<'_> {
             claim.note_run(run.0);
         }
         // Until the run begins, messages are those of the run before.
-        let has_log = key.is_none();
+        let has_log = present.is_none();
         if has_log {
             begin_log(&plan, directory.as_ref());
         }
@@ -366,15 +373,16 @@ impl Runs<'_> {
         let path = directory.as_ref().map(|directory| directory.path.clone());
         let hooks = Arc::new(hooks.of_run(self.hooked(wanted, run, path.as_deref()), self.page.cloned()));
         // Hooks are last: nothing else keeps the run from starting after them.
-        let prepared = self.prepare(&mut plan, directory.as_ref(), created).and_then(|prepared| match hooks
-            .before_start(self.steering)
-        {
-            Ok(()) => Ok(prepared),
-            Err(error) => {
-                prepared.hosts.iter().for_each(|hosts| hosts.abandon());
-                Err(error)
-            }
-        });
+        let prepared =
+            self.prepare(&mut plan, (directory.as_ref(), created), present).and_then(|prepared| match hooks
+                .before_start(self.steering)
+            {
+                Ok(()) => Ok(prepared),
+                Err(error) => {
+                    prepared.hosts.iter().for_each(|hosts| hosts.abandon());
+                    Err(error)
+                }
+            });
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {
@@ -410,8 +418,8 @@ impl Runs<'_> {
     fn prepare(
         &self,
         plan: &mut Plan,
-        directory: Option<&RunDirectory>,
-        created: Timestamp,
+        (directory, created): (Option<&RunDirectory>, Timestamp),
+        present: Option<&Present<'_>>,
     ) -> anyhow::Result<Prepared> {
         let scratch = Scratch::new(directory)?;
         let loading = code::of_roles(&plan.config, |role| plan.has_here(role));
@@ -419,11 +427,20 @@ impl Runs<'_> {
         plan.code = code;
         rehearsal::rehearse(&plan.code.in_place(&loading), plan.config.run.number)?;
         code::report(&records);
+        // Nodes that go on have their sockets.
+        let has_listeners = plan.has_agents() && present.is_none();
         let listeners =
-            plan.has_agents().then(|| network::configured_listeners(plan, ADDRESS_IN_USE)).transpose()?;
+            has_listeners.then(|| network::configured_listeners(plan, ADDRESS_IN_USE)).transpose()?;
         let has_own_key = plan.config.transport.key_file.is_none() && self.has_processes(plan);
         let key = has_own_key.then(RunKey::make_digits).transpose()?.map(|(_, digits)| digits);
-        let hosts = plan.has_agents().then(|| self.call_agents(plan, key.clone(), created)).transpose()?;
+        let call = || {
+            let run = self.hosted(plan, key.clone(), created);
+            match present.and_then(|present| Some((present.hosts?, present.give_up))) {
+                Some((hosts, give_up)) => hosts.prepare_next(plan, &run, give_up),
+                None => Hosts::prepare(plan, &run, &remote::tell(self.page)),
+            }
+        };
+        let hosts = plan.has_agents().then(call).transpose()?;
         if let Some(hosts) = &hosts {
             let compared = hosts.compare_code(&records);
             if let Err(error) = compared {
@@ -438,9 +455,9 @@ impl Runs<'_> {
         Ok(Prepared { scratch, hosts: hosts.map(Arc::new), listeners, key })
     }
 
-    /// Has agents prepare the nodes of their hosts.
-    fn call_agents(&self, plan: &Plan, key: Option<String>, created: Timestamp) -> anyhow::Result<Hosts> {
-        let run = HostRun {
+    /// Returns the run as its hosts have to know it.
+    fn hosted(&self, plan: &Plan, key: Option<String>, created: Timestamp) -> HostRun {
+        HostRun {
             software: SOFTWARE.to_owned(),
             number: plan.config.run.number.0,
             created_ns: created.0,
@@ -452,7 +469,8 @@ impl Runs<'_> {
             metrics: self.page.is_some(),
             is_steered: self.controls.is_some(),
             is_back: false,
-        };
-        Hosts::prepare(plan, &run, &remote::tell(self.page))
+            goes_on: self.goes_on(&plan.config),
+            following: None,
+        }
     }
 }

@@ -95,6 +95,7 @@ pub(crate) fn command(arguments: &ServeArguments, console: &Console) -> anyhow::
         control: Some(Arc::new(counter.clone())),
         remote: remote_page(&config, &gate)?,
         values: Some(shown),
+        ..Services::default()
     };
     let monitor = Arc::new(serve_for(&config, arguments.page.as_deref(), services)?);
     let at = monitor.address();

@@ -201,8 +201,7 @@ impl TraceFiles {
                 count(sample)
             );
         }
-        let lost = self.left_out();
-        let lost = lost.file_full + lost.too_many + lost.remarks;
+        let lost = self.left_out().remarkable();
         if lost > 0 {
             let _ = write!(
                 text,
@@ -244,15 +243,17 @@ impl TraceFiles {
             }
             let _ = writeln!(text, "{:>20}  {took:>12}  {outcome:<10}  {why}", trace.event);
         }
-        let LeftOut { file_full, too_many, remarks, .. } = self.left_out();
-        if file_full + too_many + remarks > 0 {
+        let left_out = self.left_out();
+        let LeftOut { file_full, too_many, late_answers, remarks, .. } = left_out;
+        if left_out.remarkable() > 0 {
             let _ = writeln!(
                 text,
                 "{} remarkable events have no trace: {} for lack of room in the file (`trace.file_bytes`), {} beyond the number that is traced in \
-                 a second, {} overwritten",
-                count(file_full + too_many + remarks),
+                 a second, {} slow ones while nodes answered late, {} overwritten",
+                count(left_out.remarkable()),
                 count(file_full),
                 count(too_many),
+                count(late_answers),
                 count(remarks)
             );
         }

@@ -63,7 +63,7 @@ fn farm(directory: &Path) -> Farm {
             run: RunNumber(1),
             node: NodeId::builder(0),
             tags: vec!["even".into()],
-            configuration: "[filter]\nparameters = \"2\"\n".into(),
+            configuration: "[filter]\ndoor = true\nparameters = \"2\"\n".into(),
         },
         sources: 3,
         placing: PlacingOptions { memory: ByteCount::mib(1), max_fragment: ByteCount::kib(4) },

@@ -144,6 +144,32 @@ fn published_values_are_in_metrics_and_state() {
     assert_eq!(node["figures"][0]["value"], 42.0);
 }
 
+/// Prometheus puts the labels of a target on all of its series.
+#[test]
+fn a_partition_is_a_label_of_the_target_and_of_the_run() {
+    let labels = |monitor: &Monitor| -> serde_json::Value {
+        let targets: serde_json::Value =
+            serde_json::from_str(&text(monitor, "/prometheus/targets")).expect("it is JSON");
+        targets[0]["labels"].clone()
+    };
+    let whole = start();
+    assert_eq!(labels(&whole), serde_json::json!({ "job": "sheaf" }));
+    assert!(!text(&whole, "/metrics").contains("sheaf_run_info"), "no run is known");
+    whole.begin_run(RunDescription { number: 7, ..RunDescription::default() });
+    assert!(
+        text(&whole, "/metrics").contains("sheaf_run_info{run=\"7\",partition=\"\",version=\"test\"} 1\n")
+    );
+    let services = Services { partition: Some("tracker".into()), ..Services::default() };
+    let part =
+        Monitor::start_with((Ipv4Addr::LOCALHOST, 0).into(), "test", services).expect("a port is free");
+    assert_eq!(labels(&part), serde_json::json!({ "job": "sheaf", "partition": "tracker" }));
+    part.begin_run(RunDescription { number: 8, ..RunDescription::default() });
+    assert!(
+        text(&part, "/metrics")
+            .contains("sheaf_run_info{run=\"8\",partition=\"tracker\",version=\"test\"} 1\n")
+    );
+}
+
 #[test]
 fn numbers_come_in_rows_as_wide_as_the_list_of_columns() {
     let monitor = start();

@@ -197,18 +197,21 @@ fn bodies() -> Schemas {
     let request =
         ("request", name, "Name of the request, chosen by the client: the same name is the same command");
     let comment = json!({ "type": ["string", "null"], "maxLength": COMMENT_CHARACTERS });
-    let begin = exact(&[
-        ("command", one_of(&["configure", "start", "switch"]), "The command"),
+    let settings = [
         request.clone(),
         ("events?", nullable(&within(1, u64::MAX)), "End the run after this number of triggers"),
         ("duration_ms?", nullable(&within(1, u64::MAX)), "End the run after this time"),
         ("comment?", comment.clone(), "Comment for the record of the run"),
-        (
-            "like?",
-            json!({ "type": ["string", "null"], "minLength": 1, "maxLength": 80 }),
-            "Run whose configuration it has as it was in force then, by its number, or the name of a configuration: `NAME`, `NAME@VERSION`",
-        ),
-    ]);
+    ];
+    let like = (
+        "like?",
+        json!({ "type": ["string", "null"], "minLength": 1, "maxLength": 80 }),
+        "Run whose configuration it has as it was in force then, by its number, or the name of a configuration: `NAME`, `NAME@VERSION`",
+    );
+    let command = |names: &[&str]| ("command", one_of(names), "The command");
+    let begin = exact(&[&[command(&["configure", "start"])], &settings[..], &[like]].concat());
+    // A run that follows without a gap has the configuration of the run before.
+    let switch = exact(&[&[command(&["switch"])], &settings[..]].concat());
     let remark = ("comment?", comment, "Comment for the record of the run, beside the command");
     let stop = exact(&[
         ("command", one_of(&["stop"]), "The command"),
@@ -229,10 +232,11 @@ fn bodies() -> Schemas {
         exact(&[("quality", quality, "Judgement of the data"), ("text?", nullable(&text()), "The comment")]);
     // One of the two is needed.
     let comment = json!({ "anyOf": [with_text, with_quality] });
-    let kinds = ["Begin", "Stop", "OtherCommand"].map(reference);
+    let kinds = ["Begin", "Switch", "Stop", "OtherCommand"].map(reference);
     vec![
         ("Command", json!({ "oneOf": kinds })),
         ("Begin", begin),
+        ("Switch", switch),
         ("Stop", stop),
         ("OtherCommand", other),
         ("IncludeSource", exact(&[("included", flag(), "Whether the source is to be included")])),

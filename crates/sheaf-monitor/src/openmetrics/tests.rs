@@ -42,7 +42,8 @@ fn text() -> String {
     });
     let hub = Hub::default();
     hub.add("evm", publisher.publication());
-    encode(hub.snapshot(), (&values(), &hosts())).expect("text can be written")
+    let run = RunLabels { run: 12, partition: Some("tracker".into()), version: "1.2.3" };
+    encode(hub.snapshot(), Some(run), (&values(), &hosts())).expect("text can be written")
 }
 
 /// A host with three nodes, of which one is silent.
@@ -60,6 +61,8 @@ fn hosts() -> HostFigures {
 fn series_have_names_units_and_labels() {
     let text = text();
     for line in [
+        "# TYPE sheaf_run info",
+        r#"sheaf_run_info{run="12",partition="tracker",version="1.2.3"} 1"#,
         "# TYPE sheaf_events counter",
         r#"sheaf_events_total{node="evm",outcome="stored"} 18000000000000000001"#,
         "# UNIT sheaf_live_seconds seconds",
@@ -68,6 +71,7 @@ fn series_have_names_units_and_labels() {
         r#"sheaf_node_up{node="evm"} 1"#,
         r#"sheaf_value{name="hv",unit="V"} 1500.25"#,
         r#"sheaf_node_host{node="bu1",host="daq07"} 1"#,
+        r#"sheaf_node_expected{node="bu2"} 1"#,
         r#"sheaf_host_nodes{host="daq07"} 3"#,
         r#"sheaf_host_nodes_away{host="daq07"} 1"#,
         r#"sheaf_value_fresh{name="hv"} 1"#,

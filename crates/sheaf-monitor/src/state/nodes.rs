@@ -101,7 +101,13 @@ pub(super) fn compose(snapshot: &Snapshot, run: Option<&RunDescription>) -> Vec<
         output_failing: node.is_some_and(|node| node.sum(&catalog::OUTPUT_FAILING) > 0),
         fill: node.map(fill_of).unwrap_or_default(),
     };
-    expected.iter().map(|node| state(node, snapshot.nodes.get(&node.name))).collect()
+    let published = |name: &str| snapshot.nodes.get(name).filter(|node| has_published(node));
+    expected.iter().map(|node| state(node, published(&node.name))).collect()
+}
+
+/// Returns whether a node has published in this run, maybe before it began again.
+fn has_published(node: &NodeSnapshot) -> bool {
+    node.publications() > 0 || node.restarts > 0 || node.is_gone
 }
 
 fn fill_of(node: &NodeSnapshot) -> BTreeMap<&'static str, Fill> {

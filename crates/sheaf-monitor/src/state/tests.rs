@@ -47,6 +47,24 @@ fn a_run_that_nobody_has_published_is_starting() {
     assert_eq!(state.age_ms, None);
 }
 
+/// Its thread may hang before its first values.
+#[test]
+fn a_node_that_has_begun_and_not_published_is_absent_until_it_does_or_ends() {
+    let hub = Hub::default();
+    let mut publisher = SeriesList::default().publish();
+    hub.add("ru0", publisher.publication());
+    let node = || state_of(&hub).nodes.swap_remove(0);
+    assert_eq!((node().up, node().age_ms), (false, None));
+    publisher.publish(1, |_| {});
+    assert!(node().up && node().age_ms.is_some());
+    hub.add("ru0", SeriesList::default().publish().publication());
+    assert!(node().age_ms.is_some(), "it has published before it began again");
+    hub.clear();
+    hub.add("ru0", SeriesList::default().publish().publication());
+    hub.note_gone("ru0");
+    assert!(!node().up && node().age_ms.is_some());
+}
+
 #[test]
 fn books_have_every_bin_and_their_difference() {
     let hub = Hub::default();

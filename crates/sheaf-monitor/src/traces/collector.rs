@@ -2,10 +2,9 @@
 
 use super::model::{LeftOut, Trace, TraceEnd, TraceHeader, TraceStamp};
 use super::open::OpenTraces;
-use super::stamp_store::StampStore;
 use super::trace_file::TraceWriter;
 use sheaf_telemetry::log_as;
-use sheaf_telemetry::stamps::{Remark, RemarkKind, StampHub};
+use sheaf_telemetry::stamps::{FoundStamp, Overwritten, Remark, RemarkKind, StampHub, StampStore};
 use sheaf_telemetry::{Hub, Publisher, SeriesId, SeriesList, catalog};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -120,6 +119,8 @@ struct Collecting {
     open: OpenTraces,
     file: Option<TraceWriter>,
     ask: Option<Ask>,
+    /// Whether other processes have lately taken long to answer.
+    answers_are_late: bool,
     /// Beginning of the present second, number of traces that have begun in it, and of those of the sample.
     second: (Instant, u64, u64),
     end: TraceEnd,
@@ -139,6 +140,7 @@ impl Collecting {
             open: OpenTraces::default(),
             file: file.map(|path| TraceWriter::new(path, header, file_bytes)),
             ask,
+            answers_are_late: false,
             second: (Instant::now(), 0, 0),
             end: TraceEnd::default(),
             reasons: BTreeMap::new(),
@@ -174,7 +176,7 @@ impl Collecting {
                     trace.add_stamps(stamps);
                 }
             }
-            CollectorNews::Answered(events) => self.open.note_answer(&events),
+            CollectorNews::Answered(events) => self.open.note_answer(&events, Instant::now()),
             CollectorNews::Ended => self.ask_others(true),
             CollectorNews::Lost(stamps, remarks) => {
                 self.end.left_out.stamps += stamps;
@@ -193,6 +195,10 @@ impl Collecting {
         let names = &self.source_names;
         let sample = u64::from(remark.is_sample());
         let has_room = self.second.1 < MOST_IN_A_SECOND && self.second.2 + sample <= MOST_SAMPLED;
+        if is_new && has_room && remark.is_only_slow() && self.answers_are_late {
+            self.end.left_out.late_answers += 1;
+            return;
+        }
         let is_taken = (!is_new || has_room)
             && self.open.note(self.run, &remark, now, |source| names.get(&source).cloned());
         if is_taken {
@@ -208,17 +214,18 @@ impl Collecting {
 
     fn work(&mut self, is_last: bool) {
         let mut remarks = Vec::new();
-        self.store.take(&self.hub, now_ns(), |_, words| remarks.push(words));
-        let (stamps, lost) = std::mem::take(&mut self.store.lost);
-        self.end.left_out.stamps += stamps;
-        self.end.left_out.remarks += lost;
+        self.answers_are_late = self.ask.is_some() && self.open.answers_are_late(Instant::now());
+        self.store.take(&self.hub, now_ns(), &mut |words| remarks.push(words));
+        let lost = self.store.take_overwritten();
+        self.end.left_out.stamps += lost.stamps;
+        self.end.left_out.remarks += lost.remarks;
         remarks.into_iter().for_each(|words| self.note(words));
         let due = self.open.due(Instant::now(), is_last);
         if !due.is_empty() {
             let Self { store, open, .. } = self;
-            store.find(due.iter().copied(), |event, stamps| {
+            store.find(&due, &mut |event, found| {
                 if let Some(trace) = open.of(event) {
-                    trace.add_stamps(stamps);
+                    trace.add_stamps(trace_stamps(&found));
                 }
             });
             for trace in self.open.settle(&due, is_last) {
@@ -235,10 +242,10 @@ impl Collecting {
     /// Asks other processes for the stamps of events that are due soon, or of all that are open.
     fn ask_others(&mut self, all: bool) {
         if let Some(ask) = &mut self.ask {
-            let soon = self.open.next_questions(Instant::now(), all);
+            let soon = self.open.next_questions(Instant::now(), (all, self.answers_are_late));
             if !soon.is_empty() {
                 let processes = ask(&soon);
-                self.open.note_questions(&soon, processes);
+                self.open.note_questions(&soon, processes, Instant::now());
             }
         }
     }
@@ -269,13 +276,14 @@ impl Collecting {
         if let Some(file) = &mut self.file {
             file.close(self.end);
         }
-        let LeftOut { file_full, too_many, remarks, stamps, .. } = self.end.left_out;
-        if file_full + too_many + remarks > 0 {
+        let left_out = self.end.left_out;
+        let LeftOut { file_full, too_many, late_answers, remarks, stamps, .. } = left_out;
+        if left_out.remarkable() > 0 {
             log_as!(
                 TRACES_INCOMPLETE;
                 "{} remarkable events have no trace: {file_full} for lack of room in the file (`trace.file_bytes`), {too_many} beyond \
-                 {MOST_IN_A_SECOND} in a second, {remarks} overwritten",
-                file_full + too_many + remarks
+                 {MOST_IN_A_SECOND} in a second, {late_answers} slow ones while nodes answered late, {remarks} overwritten",
+                left_out.remarkable()
             );
         }
         if stamps > 0 {
@@ -301,8 +309,8 @@ impl LocalStamps {
 
     /// Takes what nodes have published since the last call, and passes on the news for the collector.
     pub fn take(&mut self, mut pass: impl FnMut(CollectorNews)) {
-        self.store.take(&self.hub, now_ns(), |_, words| pass(CollectorNews::Remark(words)));
-        let (stamps, remarks) = std::mem::take(&mut self.store.lost);
+        self.store.take(&self.hub, now_ns(), &mut |words| pass(CollectorNews::Remark(words)));
+        let Overwritten { stamps, remarks } = self.store.take_overwritten();
         if stamps + remarks > 0 {
             pass(CollectorNews::Lost(stamps, remarks));
         }
@@ -310,12 +318,18 @@ impl LocalStamps {
 
     /// Passes on the stamps of events.
     pub fn find(&self, events: &[u64], mut pass: impl FnMut(CollectorNews)) {
-        self.store.find(events.iter().copied(), |event, stamps| pass(CollectorNews::Stamps(event, stamps)));
+        let mut pass = |event, found: Vec<_>| pass(CollectorNews::Stamps(event, trace_stamps(&found)));
+        self.store.find(events, &mut pass);
     }
 }
 
+fn trace_stamps(found: &[FoundStamp<'_>]) -> Vec<TraceStamp> {
+    found.iter().map(|found| TraceStamp::of(found.node, &found.stamp)).collect()
+}
+
 const REASONS: [&str; 5] = ["incomplete", "slow", "dropped", "quarantined", "sampled"];
-const CAUSES: [&str; 5] = ["file_full", "too_many", "sample", "remark_overwritten", "stamp_overwritten"];
+const CAUSES: [&str; 6] =
+    ["file_full", "too_many", "late_answers", "sample", "remark_overwritten", "stamp_overwritten"];
 
 /// Counts of a collector, as metrics.
 struct Counts {
@@ -336,13 +350,15 @@ impl Counts {
     }
 
     fn publish(&mut self, reasons: &BTreeMap<&'static str, u64>, left_out: &LeftOut) {
-        let LeftOut { file_full, too_many, samples, remarks, stamps } = *left_out;
+        let LeftOut { file_full, too_many, late_answers, samples, remarks, stamps } = *left_out;
         let (traces, causes) = (self.traces, self.left_out);
         self.publisher.publish(now_ns(), |to| {
             for (place, reason) in REASONS.iter().enumerate() {
                 to.set(traces.plus(place), reasons.get(reason).copied().unwrap_or(0));
             }
-            for (place, count) in [file_full, too_many, samples, remarks, stamps].into_iter().enumerate() {
+            for (place, count) in
+                [file_full, too_many, late_answers, samples, remarks, stamps].into_iter().enumerate()
+            {
                 to.set(causes.plus(place), count);
             }
         });

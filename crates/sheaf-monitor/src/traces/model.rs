@@ -1,6 +1,7 @@
 //! A trace, as it is in files.
 
 use serde::{Deserialize, Serialize};
+use sheaf_telemetry::stamps::{MOST_DETAIL, NodeStamps, Stage, Stamp, StampLabels};
 
 /// Everything that is known of an event.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -110,6 +111,31 @@ pub struct TraceStamp {
     pub clock: usize,
 }
 
+impl TraceStamp {
+    /// Writes out the meaning of a stamp that a node has made.
+    pub(super) fn of(node: &NodeStamps, stamp: &Stamp) -> Self {
+        let StampLabels { readouts, builders, sources } = &node.labels;
+        let detail = (stamp.detail < MOST_DETAIL).then_some(stamp.detail);
+        let of = |names: &[String]| detail.and_then(|index| names.get(usize::from(index)).cloned());
+        let peer = match stamp.stage {
+            Stage::Assigned | Stage::Requested | Stage::Sent | Stage::Ended => of(builders),
+            Stage::Answered => of(readouts),
+            _ => None,
+        };
+        let is = |stage| stamp.stage == stage;
+        let source = detail.filter(|_| is(Stage::Arrived));
+        Self {
+            node: node.name.clone(),
+            at_ns: stamp.at_ns,
+            stage: stamp.stage.name().to_owned(),
+            peer,
+            source: source.and_then(|index| sources.get(usize::from(index)).copied()),
+            attempt: detail.filter(|_| is(Stage::Began)),
+            clock: 0,
+        }
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
 const fn is_zero(number: &usize) -> bool {
     *number == 0
@@ -144,6 +170,9 @@ pub struct LeftOut {
     pub file_full: u64,
     /// Events that were beyond the number that is traced in a second.
     pub too_many: u64,
+    /// Slow events that ended while processes answered late.
+    #[serde(default)]
+    pub late_answers: u64,
     /// Events without a remark that had no room in their quarter of the file, or were beyond the number that is traced in a second.
     #[serde(default)]
     pub samples: u64,
@@ -154,10 +183,17 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
+    /// Returns the number of remarkable events without a trace.
+    #[must_use]
+    pub const fn remarkable(&self) -> u64 {
+        self.file_full + self.too_many + self.late_answers + self.remarks
+    }
+
     /// Adds those of another file.
     pub fn add(&mut self, other: &Self) {
         self.file_full += other.file_full;
         self.too_many += other.too_many;
+        self.late_answers += other.late_answers;
         self.samples += other.samples;
         self.remarks += other.remarks;
         self.stamps += other.stamps;
@@ -171,4 +207,34 @@ pub(super) enum TraceLine {
     Header(TraceHeader),
     Trace(Trace),
     End(TraceEnd),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sheaf_telemetry::stamps::{StampHub, StampStore};
+
+    #[test]
+    fn the_detail_of_a_stamp_is_a_peer_a_source_or_an_attempt() {
+        let of = |stage, detail| {
+            let (hub, mut store) = (StampHub::default(), StampStore::default());
+            let (builders, sources) = (vec!["bu0".into(), "bu1".into()], vec![40, 41]);
+            let mut stamper = hub.add("ru0", StampLabels { sources, builders, ..StampLabels::default() });
+            stamper.begin_round(5);
+            stamper.stamp(stage, detail, 7, 1);
+            stamper.flush();
+            store.take(&hub, 6, &mut |_| {});
+            let mut written = Vec::new();
+            store.find(&[7], &mut |_, found| {
+                written.extend(found.iter().map(|found| TraceStamp::of(found.node, &found.stamp)));
+            });
+            let stamp = written.pop().expect("it was stamped");
+            assert_eq!((&*stamp.node, stamp.at_ns, &*stamp.stage), ("ru0", 5, stage.name()));
+            (stamp.peer, stamp.source, stamp.attempt)
+        };
+        assert_eq!(of(Stage::Arrived, 1), (None, Some(41), None));
+        assert_eq!(of(Stage::Sent, 1), (Some("bu1".into()), None, None));
+        assert_eq!(of(Stage::Began, 2), (None, None, Some(2)));
+        assert_eq!(of(Stage::Sent, MOST_DETAIL), (None, None, None), "the index is too large for a stamp");
+    }
 }

@@ -28,6 +28,10 @@ const LOOK_WITHOUT_MANAGER: usize = 3;
 /// Look from which on a trace does not wait for processes that were asked and have not answered: they may be dead.
 const LOOK_WITHOUT_ANSWERS: usize = 4;
 
+/// Time after which an answer is late. While answers are, no traces of events begin that are only slow: where a machine has too much to do, all
+/// of them are, and their traces would hold it up further.
+const LATE: Duration = Duration::from_secs(1);
+
 /// Maximum number of traces that wait for their stamps.
 const MOST_OPEN: usize = 1 << 13;
 
@@ -40,6 +44,8 @@ struct Open {
     looks: usize,
     /// Number of times that other processes were asked for its stamps.
     asked: usize,
+    /// When they were asked last.
+    asked_at: Option<Instant>,
     /// Number of answers that are not here yet.
     unanswered: usize,
 }
@@ -48,6 +54,8 @@ struct Open {
 #[derive(Debug, Default)]
 pub(super) struct OpenTraces {
     open: BTreeMap<u64, Open>,
+    /// When the last answer came, and how long it had taken.
+    answered: Option<(Instant, Duration)>,
 }
 
 impl OpenTraces {
@@ -67,6 +75,7 @@ impl OpenTraces {
             since: now,
             looks: 0,
             asked: 0,
+            asked_at: None,
             unanswered: 0,
         };
         let trace = &mut self.open.entry(remark.event).or_insert_with(begin).trace;
@@ -101,12 +110,14 @@ impl OpenTraces {
         self.open.iter().filter(|(_, open)| is_last || is_due(open)).map(|(event, _)| *event).collect()
     }
 
-    /// Returns the events whose stamps in other processes are to be asked for now; all if `is_last`.
-    pub(super) fn next_questions(&mut self, now: Instant, is_last: bool) -> Vec<u64> {
+    /// Returns the events whose stamps in other processes are to be asked for now; all if `is_last`. `are_late` is whether answers are.
+    pub(super) fn next_questions(&mut self, now: Instant, (is_last, are_late): (bool, bool)) -> Vec<u64> {
         let mut events = Vec::new();
         for (event, open) in &mut self.open {
             let is_due = LOOKS.get(open.looks).is_none_or(|after| now + AHEAD >= open.since + *after);
-            if is_last || (is_due && open.asked <= open.looks) {
+            // Where answers are late, another question would only make the next ones later.
+            let is_worth_it = open.unanswered == 0 || !are_late;
+            if is_last || (is_due && is_worth_it && open.asked <= open.looks) {
                 open.asked = open.looks + 1;
                 events.push(*event);
             }
@@ -115,19 +126,34 @@ impl OpenTraces {
     }
 
     /// Notes that this number of other processes were asked for the stamps of these events.
-    pub(super) fn note_questions(&mut self, events: &[u64], processes: usize) {
+    pub(super) fn note_questions(&mut self, events: &[u64], processes: usize, now: Instant) {
         for event in events {
             if let Some(open) = self.open.get_mut(event) {
                 open.unanswered += processes;
+                open.asked_at = Some(now);
             }
         }
     }
 
     /// Notes that a process has passed on all stamps of these events that it has.
-    pub(super) fn note_answer(&mut self, events: &[u64]) {
+    pub(super) fn note_answer(&mut self, events: &[u64], now: Instant) {
         for event in events {
             if let Some(open) = self.open.get_mut(event) {
                 open.unanswered = open.unanswered.saturating_sub(1);
+                self.answered = open.asked_at.map(|asked| (now, now.duration_since(asked))).or(self.answered);
+            }
+        }
+    }
+
+    /// Returns whether other processes take long to answer: the last answer came late, or none comes at all. One that is dead or frozen does not
+    /// matter as long as others answer.
+    pub(super) fn answers_are_late(&self, now: Instant) -> bool {
+        let last = self.answered.filter(|(at, _)| now.duration_since(*at) <= LATE);
+        match last {
+            Some((_, took)) => took > LATE,
+            None => {
+                let is_late = |asked: Instant| now.duration_since(asked) > LATE;
+                self.open.values().any(|open| open.unanswered > 0 && open.asked_at.is_some_and(is_late))
             }
         }
     }
@@ -198,8 +224,54 @@ mod tests {
         let remark = Remark::new(RemarkKind::Ended, 7, 1_000);
         assert!(open.note(1, &remark, Instant::now(), |_| None));
         open.of(remark.event).expect("it is open").ended_ns = Some(1);
-        open.note_questions(&[remark.event], 2);
+        open.note_questions(&[remark.event], 2, Instant::now());
         open
+    }
+
+    /// A machine that is overloaded makes all events slow. Traces of all of them would overload it further.
+    #[test]
+    fn answers_that_come_late_or_not_at_all_are_noticed_until_one_comes_in_time() {
+        let (mut open, begun) = (OpenTraces::default(), Instant::now());
+        let at = |ms| begun + Duration::from_millis(ms);
+        let ask = |open: &mut OpenTraces, event, ms| {
+            assert!(open.note(1, &Remark::new(RemarkKind::Ended, event, 1_000), at(ms), |_| None));
+            open.note_questions(&[event], 2, at(ms));
+        };
+        assert!(!open.answers_are_late(at(0)), "nothing was asked");
+        ask(&mut open, 1, 0);
+        ask(&mut open, 2, 900);
+        assert!(!open.answers_are_late(at(1_000)));
+        assert!(open.answers_are_late(at(1_001)), "no answer has come");
+        open.note_answer(&[2], at(1_100));
+        assert!(!open.answers_are_late(at(1_200)), "one of two processes does not answer");
+        open.note_answer(&[1], at(1_300));
+        assert!(open.answers_are_late(at(1_400)), "the last answer has taken 1.3 s");
+        open.note_answer(&[2], at(1_500));
+        assert!(!open.answers_are_late(at(1_600)));
+        assert!(open.answers_are_late(at(2_600)), "the second answer for event 1 is still to come");
+        open.note_answer(&[1], at(2_700));
+        assert!(!open.answers_are_late(at(9_000)), "all have answered");
+    }
+
+    #[test]
+    fn a_question_is_not_repeated_while_answers_are_late() {
+        let (mut open, begun) = (OpenTraces::default(), Instant::now());
+        let at = |ms| begun + Duration::from_millis(ms);
+        for event in [1, 2] {
+            open.note(1, &Remark::new(RemarkKind::Ended, event, 1_000), begun, |_| None);
+        }
+        let next_questions = |open: &mut OpenTraces, now| {
+            let are_late = open.answers_are_late(now);
+            open.next_questions(now, (false, are_late))
+        };
+        assert_eq!(next_questions(&mut open, at(100)), [1, 2]);
+        open.note_questions(&[1, 2], 2, at(100));
+        open.settle(&[1, 2], false);
+        open.note_answer(&[1], at(1_150));
+        assert!(next_questions(&mut open, at(1_200)).is_empty(), "the answer has taken 1,050 ms");
+        // One of the two processes is frozen, and the other one answers in time.
+        open.answered = Some((at(1_200), Duration::from_millis(5)));
+        assert_eq!(next_questions(&mut open, at(1_200)), [1, 2]);
     }
 
     #[test]
@@ -209,9 +281,9 @@ mod tests {
         for _ in 0..2 {
             assert!(open.settle(&[event], false).is_empty());
         }
-        open.note_answer(&[event]);
+        open.note_answer(&[event], Instant::now());
         assert!(open.settle(&[event], false).is_empty(), "the other one may have stamps");
-        open.note_answer(&[event]);
+        open.note_answer(&[event], Instant::now());
         open.open.get_mut(&event).expect("it is open").looks = 2;
         assert_eq!(open.settle(&[event], false).len(), 1);
     }

@@ -104,8 +104,10 @@ impl ManagerNode {
 
     /// Returns what the next run goes on with, if one follows.
     pub(super) fn leave(self: Box<Self>) -> Option<Box<dyn Handover>> {
-        let Self { role, outbox, triggers, supervised, zero, .. } = *self;
+        let Self { role, outbox, triggers, supervised, zero, course, .. } = *self;
         let begins_at = role.triggers_ended_at().filter(|_| role.hands_over())?;
+        // The triggers of a short run may have ended in this round.
+        course.controls.succession.is_due.store(true, Ordering::Relaxed);
         let next_event = role.next_event();
         Some(Box::new(ManagerHandover { outbox, triggers, supervised, next_event, begins_at, zero }))
     }

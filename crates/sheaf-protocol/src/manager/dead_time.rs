@@ -124,6 +124,8 @@ pub struct DeadTime {
     /// Time in which triggers were taken.
     pub live: Nanos,
     course: Course,
+    /// When the triggers end, if that is known: no later time is booked.
+    ends_at: Option<Timestamp>,
 }
 
 /// Phase of a run as far as its time is concerned.
@@ -232,6 +234,12 @@ impl DeadTime {
         }
     }
 
+    /// Takes note of when the triggers end, as far as that is known. A host that is busy learns of credit and of other news after that time and before
+    /// it has handed over the last triggers: such news does not make the run longer.
+    pub(super) const fn expect_end(&mut self, at: Option<Timestamp>) {
+        self.ends_at = at;
+    }
+
     /// Returns the reason for which the gate is shut. `None` if it is open.
     pub(super) fn shut(&self) -> Option<Shut> {
         match self.course {
@@ -282,13 +290,18 @@ impl DeadTime {
     /// Returns these accounts with the time since the last change, up to `now`.
     pub(super) fn at(&self, now: Timestamp) -> DeadTimeAt<'_> {
         let (since_change, shut) = match self.course {
-            Course::Running { since, shut, .. } => (now.since(since), shut),
+            Course::Running { since, shut, .. } => (self.within_run(now).since(since), shut),
             Course::Waiting | Course::Over { .. } => (Nanos::ZERO, None),
         };
         DeadTimeAt { booked: self, since_change, shut }
     }
 
+    fn within_run(&self, at: Timestamp) -> Timestamp {
+        self.ends_at.map_or(at, |end| at.min(end))
+    }
+
     fn book(&mut self, at: Timestamp) {
+        let at = self.within_run(at);
         let Course::Running { since, shut, .. } = &mut self.course else { return };
         let passed = at.since(*since);
         if passed == Nanos::ZERO {
@@ -339,5 +352,36 @@ mod tests {
         compare(&account, 50);
         account.end(Timestamp(60));
         compare(&account, 100);
+    }
+
+    #[test]
+    fn news_after_the_end_of_the_triggers_does_not_make_the_run_longer() {
+        let shut = Shut { cause: DeadTimeCause::BuilderCredit, culprit: None };
+        let mut account = DeadTime::default();
+        account.begin(Timestamp(10));
+        account.expect_end(Some(Timestamp(50)));
+        account.turn(Timestamp(40), Some(shut));
+        // The host was busy: credit has come meanwhile, and a trigger of before is still to be handed over.
+        account.turn(Timestamp(70), None);
+        assert_eq!(account.at(Timestamp(70)).live(), Nanos(30));
+        account.veto(Timestamp(48), shut);
+        assert_eq!(account.at(Timestamp(80)).time(shut.cause), Nanos(10));
+        account.end(Timestamp(50));
+        assert_eq!((account.run(), account.live, account.dead()), (Nanos(40), Nanos(30), Nanos(10)));
+        assert!(account.is_balanced());
+    }
+
+    #[test]
+    fn a_pause_moves_the_end_of_the_triggers() {
+        let shut = Shut { cause: DeadTimeCause::Paused, culprit: None };
+        let mut account = DeadTime::default();
+        account.begin(Timestamp(0));
+        account.expect_end(Some(Timestamp(50)));
+        account.turn(Timestamp(20), Some(shut));
+        account.expect_end(None);
+        account.turn(Timestamp(90), None);
+        account.expect_end(Some(Timestamp(120)));
+        account.end(Timestamp(120));
+        assert_eq!((account.run(), account.live, account.dead()), (Nanos(120), Nanos(50), Nanos(70)));
     }
 }

@@ -61,6 +61,12 @@ impl Remark {
         self.kind == RemarkKind::Sampled || (self.kind == RemarkKind::Ended && self.detail == Self::SAMPLED)
     }
 
+    /// Returns whether the event took longer than the limit, and nothing else is wrong with it.
+    #[must_use]
+    pub fn is_only_slow(&self) -> bool {
+        self.kind == RemarkKind::Ended && self.detail & !Self::SAMPLED == Self::SLOW
+    }
+
     pub(super) const fn words(&self) -> [u64; 4] {
         let third = self.kind as u64
             | (self.code as u64) << 8

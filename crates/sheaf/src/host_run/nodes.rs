@@ -31,6 +31,8 @@ struct HostNode {
     /// Kept to start the process again with the same address.
     listener: Option<TcpListener>,
     process: Option<LocalProcess>,
+    /// Number of its start.
+    start: u32,
     /// Whether it was reported that the process handles signals.
     is_reported: bool,
 }
@@ -39,6 +41,8 @@ pub(super) struct Nodes {
     launch: Launch,
     nodes: Vec<HostNode>,
     is_steered: bool,
+    /// Time without a sign of life after which a process is killed that is to end.
+    patience: Duration,
     lines: NodeLines,
     reports: Reports,
     reported: Instant,
@@ -55,13 +59,14 @@ impl Nodes {
     ) -> Self {
         let of = |(id, listener)| {
             let node = plan.node(id)?.clone();
-            Some(HostNode { node, listener, process: None, is_reported: false })
+            Some(HostNode { node, listener, process: None, start: 0, is_reported: false })
         };
         let nodes = listeners.into_iter().filter_map(of).collect();
         Self {
             launch,
             nodes,
             is_steered,
+            patience: PATIENCE + programs::time_to_end(&plan.config).to_std(),
             lines: NodeLines::default(),
             reports,
             reported: Instant::now(),
@@ -73,8 +78,18 @@ impl Nodes {
         self.nodes.iter_mut().find(|node| node.node.name == name)
     }
 
-    /// Starts the process of a node.
-    pub(super) fn start(&mut self, name: &str) {
+    /// Has nodes that are started from now on take part in the next run.
+    pub(super) fn begin_run(&mut self, launch: Launch) {
+        self.launch = launch;
+    }
+
+    /// Removes the file with the key of the run: no node is started in it any more.
+    pub(super) fn forget_key(&mut self) {
+        self.launch.key = None;
+    }
+
+    /// Starts the process of a node. `start` is the number of the start. A process that it has still is killed.
+    pub(super) fn start(&mut self, name: &str, start: u32) {
         let Some(index) = self.nodes.iter().position(|node| node.node.name == name) else { return };
         let take = {
             let (reports, node, last) = (self.reports.clone(), name.to_owned(), last_record());
@@ -85,6 +100,7 @@ impl Nodes {
                 is_last
             }
         };
+        self.nodes[index].start = start;
         let HostNode { node, listener, .. } = &self.nodes[index];
         let is_steered = self.is_steered && node.id == NodeId::MANAGER;
         let take: TakeRecord = Box::new(take);
@@ -97,7 +113,8 @@ impl Nodes {
             Err(error) => {
                 let status = crate::describe(&error);
                 let end = ProcessEnd { status, is_success: false, has_died: false };
-                self.reports.write(&HostReport::Ended { node: name.to_owned(), end, text: String::new() });
+                let (node, text) = (name.to_owned(), String::new());
+                self.reports.write(&HostReport::Ended { node, start, end, text });
             }
         }
     }
@@ -121,7 +138,7 @@ impl Nodes {
 
     /// Reports what has changed.
     pub(super) fn check(&mut self) {
-        for HostNode { node, process, is_reported, .. } in &mut self.nodes {
+        for HostNode { node, process, start, is_reported, .. } in &mut self.nodes {
             let Some(running) = process else { continue };
             let name = || node.name.clone();
             if !*is_reported && running.handles_signals() {
@@ -131,7 +148,7 @@ impl Nodes {
             if let Ok(Some(end)) = running.try_wait() {
                 let text = running.text().unwrap_or_default();
                 if self.reports_ends {
-                    self.reports.write(&HostReport::Ended { node: name(), end, text });
+                    self.reports.write(&HostReport::Ended { node: name(), start: *start, end, text });
                 }
                 *process = None;
             }
@@ -148,14 +165,15 @@ impl Nodes {
     }
 
     /// Ends all processes with their agent, or because their run is gone.
-    pub(super) fn end_with_agent(&mut self, plan: &Plan) {
+    pub(super) fn end_with_agent(&mut self) {
         self.reports_ends = false;
-        self.end_all(plan);
+        self.end_all();
     }
 
     /// Ends all processes that are left. One that neither says nor does anything is killed.
-    pub(super) fn end_all(&mut self, plan: &Plan) {
-        let patience = PATIENCE + programs::time_to_end(&plan.config).to_std();
+    pub(super) fn end_all(&mut self) {
+        // Those that wait for another run end by this.
+        self.lines.tell_all(&NodeRequest::End);
         for process in self.nodes.iter().filter_map(|node| node.process.as_ref()) {
             let _ = process.signal(Signal::TERM);
         }
@@ -166,7 +184,7 @@ impl Nodes {
             if now != lives {
                 (lives, changed) = (now, Instant::now());
             }
-            if changed.elapsed() > patience {
+            if changed.elapsed() > self.patience {
                 for HostNode { node, process, .. } in &mut self.nodes {
                     let Some(process) = process else { continue };
                     log_as!(PROCESS_KILLED, peer = node.name; "{} did not end in time; it is killed", node.name);

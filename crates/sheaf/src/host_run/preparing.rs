@@ -10,55 +10,87 @@ use crate::run_directory::{HostPart, RunMark, Scratch};
 use crate::{SOFTWARE, files, next, placement, programs, rehearsal, space, supervisor, tracing};
 use anyhow::{Context as _, bail};
 use sheaf_config::Config;
-use sheaf_wire::{Role, RunNumber, Timestamp};
+use sheaf_wire::{EventId, Role, RunNumber, Timestamp};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Time in which an address becomes free that nodes of an earlier run have, which end now.
 const ADDRESS_IN_USE: Duration = Duration::from_secs(20);
 
-pub(super) struct Prepared {
+/// A run for which this host has prepared its nodes.
+pub(super) struct HostedRun {
+    pub(super) run: HostRun,
     pub(super) plan: Plan,
     pub(super) part: HostPart,
-    pub(super) launch: Launch,
-    pub(super) nodes: Listeners,
-    pub(super) ready: HostReady,
+    /// Configuration that nodes are started with, with copies of the code that they load beside.
+    pub(super) configuration: PathBuf,
     /// Removed at the end, if it is temporary.
     pub(super) scratch: Scratch,
+}
+
+/// Parts that the first run of a series has for all of them.
+pub(super) struct Lasting {
+    pub(super) listeners: Listeners,
     /// Nodes that no other run has on this host.
     pub(super) claim: Option<Claim>,
 }
 
-/// Prepares everything.
+/// Prepares everything for the first run of a series.
 ///
 /// # Errors
 /// Why the nodes cannot be started on this host. Nothing is left behind.
-pub(super) fn prepare(run: &HostRun) -> anyhow::Result<Prepared> {
+pub(super) fn prepare(run: HostRun) -> anyhow::Result<(HostedRun, HostReady, Lasting)> {
     if run.software != SOFTWARE {
         bail!("this is {SOFTWARE}, and the run is made by {}", run.software);
     }
+    let plan = plan_of(&run)?;
+    files::give_access(plan.config.run.access);
+    let claim = Claim::take_on_host(&plan.config, &run)?;
+    check(&plan)?;
+    let listeners = network::configured_listeners(&plan, ADDRESS_IN_USE)?;
+    // A run that is in progress has files.
+    let is_kept = run.is_back;
+    let (hosted, ready) = make((run, plan), is_kept)?;
+    Ok((hosted, ready, Lasting { listeners, claim }))
+}
+
+/// Prepares everything for a run that follows in the same processes, and has their sockets.
+///
+/// # Errors
+/// As above.
+pub(super) fn prepare_next(run: HostRun) -> anyhow::Result<(HostedRun, HostReady)> {
+    let plan = plan_of(&run)?;
+    check(&plan)?;
+    make((run, plan), false)
+}
+
+/// Returns the plan of a run, with the nodes of this host.
+pub(super) fn plan_of(run: &HostRun) -> anyhow::Result<Plan> {
     let mut config = Config::parse(&run.configuration, "the configuration of the run")?;
     config.run.number = RunNumber(run.number);
-    files::give_access(config.run.access);
-    let claim = Claim::take_on_host(&config, run)?;
     let mut plan = Plan::new(config)?;
     plan.here = plan.nodes.iter().filter(|node| run.nodes.contains(&node.name)).map(|node| node.id).collect();
     plan.take_key()?;
-    placement::rehearse(&plan)?;
-    programs::check(&plan)?;
-    supervisor::check(&plan)?;
-    space::check(&plan.config)?;
-    let nodes = network::configured_listeners(&plan, ADDRESS_IN_USE)?;
-    let mark = RunMark {
-        created: Timestamp(run.created_ns),
-        host: run.host.clone(),
-        process: run.process,
-        is_back: run.is_back,
-    };
-    let part = HostPart::create(&plan.config, &plan.here, &mark)?;
-    match furnish(run, &mut plan, &part) {
-        Ok((scratch, launch, ready)) => Ok(Prepared { plan, part, launch, nodes, ready, scratch, claim }),
+    Ok(plan)
+}
+
+/// Checks that this host can carry out its part.
+fn check(plan: &Plan) -> anyhow::Result<()> {
+    placement::rehearse(plan)?;
+    programs::check(plan)?;
+    supervisor::check(plan)?;
+    space::check(&plan.config)
+}
+
+/// Makes the directory of the run on this host, and what is in it. `is_kept` is whether the directory stays if that fails.
+fn make((run, mut plan): (HostRun, Plan), is_kept: bool) -> anyhow::Result<(HostedRun, HostReady)> {
+    let part = HostPart::create(&plan.config, &plan.here, &mark(&run, run.is_back))?;
+    match furnish(&run, &mut plan, &part) {
+        Ok((scratch, configuration, ready)) => {
+            Ok((HostedRun { run, plan, part, configuration, scratch }, ready))
+        }
         Err(error) => {
-            if !run.is_back {
+            if !is_kept {
                 part.abandon();
             }
             Err(error)
@@ -66,7 +98,12 @@ pub(super) fn prepare(run: &HostRun) -> anyhow::Result<Prepared> {
     }
 }
 
-fn furnish(run: &HostRun, plan: &mut Plan, part: &HostPart) -> anyhow::Result<(Scratch, Launch, HostReady)> {
+/// Returns what tells the run from all others.
+pub(super) fn mark(run: &HostRun, is_back: bool) -> RunMark {
+    RunMark { created: Timestamp(run.created_ns), host: run.host.clone(), process: run.process, is_back }
+}
+
+fn furnish(run: &HostRun, plan: &mut Plan, part: &HostPart) -> anyhow::Result<(Scratch, PathBuf, HostReady)> {
     let scratch = part.scratch(plan.config.run.number)?;
     let file = scratch.path.join("config.toml");
     std::fs::write(&file, &run.configuration).with_context(|| format!("cannot write {}", file.display()))?;
@@ -74,17 +111,8 @@ fn furnish(run: &HostRun, plan: &mut Plan, part: &HostPart) -> anyhow::Result<(S
     let (code, records) = Code::take(&loading, &scratch.path)?;
     rehearsal::rehearse(&code.in_place(&loading), plan.config.run.number)?;
     plan.code = code;
-    let key = run.key.as_deref().map(|digits| NodeKey::keep(&scratch.path, digits)).transpose()?;
-    let launch = Launch {
-        config: file,
-        key,
-        messages: true,
-        metrics: run.metrics,
-        stamps: tracing::tracing(&plan.config).is_some(),
-        goes_on: false,
-        following: None,
-    };
     let ready = HostReady {
+        run: Some(run.number),
         host: next::host(),
         directory: part
             .path()
@@ -94,5 +122,22 @@ fn furnish(run: &HostRun, plan: &mut Plan, part: &HostPart) -> anyhow::Result<(S
         is_shared: part.is_shared(),
         code: records,
     };
-    Ok((scratch, launch, ready))
+    Ok((scratch, file, ready))
+}
+
+impl HostedRun {
+    /// Returns the settings that processes are started with in this run.
+    pub(super) fn launch(&self) -> anyhow::Result<Launch> {
+        let run = &self.run;
+        let key = run.key.as_deref().map(|digits| NodeKey::keep(&self.scratch.path, digits)).transpose()?;
+        Ok(Launch {
+            config: self.configuration.clone(),
+            key,
+            messages: true,
+            metrics: run.metrics,
+            stamps: tracing::tracing(&self.plan.config).is_some(),
+            goes_on: run.goes_on,
+            following: run.following.map(|(met_in, first)| (RunNumber(met_in), EventId(first))),
+        })
+    }
 }

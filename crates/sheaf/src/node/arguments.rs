@@ -14,6 +14,9 @@ pub(crate) struct NodeArguments {
     /// Listen at this address instead of the configured one, which need not belong to this host.
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<String>,
+    /// Take part in a run of this partition of the system, which the configuration describes in `[partition.NAME]` [default: the whole system].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) partition: Option<String>,
     /// Run number, instead of `run.number` in the configuration.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) run: Option<u32>,

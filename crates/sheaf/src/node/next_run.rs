@@ -3,6 +3,7 @@
 use crate::code::Code;
 use crate::drivers::DriverMaker;
 use crate::early_farms::EarlyFarms;
+use crate::periodic::{Periodic, Turns};
 use crate::plan::Plan;
 use crate::relay::{self, Succession};
 use crate::run_paths;
@@ -12,7 +13,6 @@ use sheaf_config::{Config, NodeConfig};
 use sheaf_key::RunKey;
 use sheaf_node::{Clock, RunControls};
 use sheaf_wire::{NodeId, RunNumber};
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -23,6 +23,9 @@ const LOOK_IF_DUE: Duration = Duration::from_millis(2);
 
 /// Interval at which it looks whether another run follows at all, and others look whether they are to leave.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// Time in which a node reads its configuration and finds its code. After that, something hangs, such as a disk or a library.
+const LONGEST_READING: Duration = Duration::from_secs(180);
 
 /// Interval at which a node that prepares a run says so.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
@@ -147,6 +150,7 @@ impl Preparing {
     }
 
     fn plan(&self, next: &NextRun) -> anyhow::Result<Arc<Plan>> {
+        let alive = says_that_it_prepares(next.order, LONGEST_READING)?;
         let file = &next.configuration;
         let config = Config::load_for_node_with(file, &self.node.1, |config| {
             config.run.number = RunNumber(next.run);
@@ -156,15 +160,24 @@ impl Preparing {
         plan.key.clone_from(&self.key);
         plan.code = Code::beside(&plan.config, file);
         let directory = plan.writes_files().then(|| run_paths::path_of(&plan.config));
-        let said = Cell::new(Instant::now());
-        let is_over = || {
-            if said.get().elapsed() >= SIGN_OF_LIFE {
-                said.set(Instant::now());
-                relay::write(&Succession::Prepares(next.order).into());
-            }
-            next.order > 0 && self.called_off.load(Ordering::Relaxed) >= next.order
-        };
+        drop(alive);
+        // Workers have a time limit of their own.
+        let _alive = says_that_it_prepares(next.order, Duration::MAX)?;
+        let is_over = || next.order > 0 && self.called_off.load(Ordering::Relaxed) >= next.order;
         self.early_farms.make(&plan, directory.as_deref(), (self.clock, &is_over))?;
         Ok(Arc::new(plan))
     }
+}
+
+/// Tells the parent at once that the node prepares a run, and again at intervals, for `longest` or until this is dropped: a slow disk is no reason
+/// to give the node up.
+fn says_that_it_prepares(order: u32, longest: Duration) -> anyhow::Result<Periodic<()>> {
+    let say = move || relay::write(&Succession::Prepares(order).into());
+    say();
+    let begun = Instant::now();
+    Periodic::begin("alive", move |turns: Turns| {
+        while turns.next_after(SIGN_OF_LIFE) && begun.elapsed() < longest {
+            say();
+        }
+    })
 }

@@ -18,7 +18,7 @@ impl Family {
     pub(super) fn follow(
         mut self,
         plan: &Plan,
-        Places { scratch, .. }: &Places<'_>,
+        Places { scratch, hosts, .. }: &Places<'_>,
         View { traces, .. }: View<'_>,
     ) -> anyhow::Result<Self> {
         let run = plan.config.run.number;
@@ -26,6 +26,10 @@ impl Family {
         self.launch.key =
             self.key.as_deref().map(|digits| NodeKey::keep(&scratch.path, digits)).transpose()?;
         self.launch.following = self.next_event.map(|first| (self.met_in, first));
+        self.hosts = hosts.cloned();
+        if let Some((hosts, (met_in, first))) = self.hosts.as_ref().zip(self.launch.following) {
+            hosts.begin((met_in.0, first.0));
+        }
         (self.lost, self.stops, self.no_space) = (self.lost.follow(), 0, None);
         let nodes: Vec<NodeConfig> = self.processes.iter().map(|process| process.node.clone()).collect();
         self.next.begin_run(run.0, &nodes, self.controls.as_ref());

@@ -5,6 +5,7 @@
 
 use crate::plan::Plan;
 use crate::relay::{HandedOver, Succession};
+use crate::remote::GiveUp;
 use crate::steered::{NextRun, NodeLines, NodeRequest};
 use anyhow::{Context as _, bail};
 use sheaf_config::NodeConfig;
@@ -99,9 +100,12 @@ impl NextInProcesses {
                 }
             }
             Succession::HandedOver(handed_over) if handed_over.run == state.run => {
-                if node == NodeId::MANAGER {
+                if node == NodeId::MANAGER
                     // Whatever it says later of this run comes after the next one has begun here.
-                    state.controls = None;
+                    && let Some(controls) = state.controls.take()
+                {
+                    // Another thread of its process says that the next run is due: it may be late.
+                    controls.succession.is_due.store(true, Ordering::Relaxed);
                 }
                 state.handed_over.insert(node, handed_over);
             }
@@ -136,8 +140,9 @@ impl NextInProcesses {
         }
     }
 
-    /// Has all nodes of the present run prepare the next one, and waits until they have, or until `is_over`. `directory` is that for temporary
-    /// files of the next run. `may_leave_out` is whether a node does not matter that does not answer: it is started again then.
+    /// Has all nodes of the present run prepare the next one, and waits until they have, or it is given up. `directory` is that for temporary
+    /// files of the next run. The nodes of hosts that are `absent` are not waited for: they join it. Where the triggers have ended already, a node
+    /// does not matter that does not answer: it is started again.
     ///
     /// # Errors
     /// Which node cannot, and why.
@@ -145,7 +150,8 @@ impl NextInProcesses {
         &self,
         plan: &Plan,
         directory: &Path,
-        (is_over, may_leave_out): (&dyn Fn() -> bool, bool),
+        absent: &[NodeId],
+        give_up: GiveUp<'_>,
     ) -> anyhow::Result<()> {
         let mut next = NextRun {
             order: 0,
@@ -165,28 +171,28 @@ impl NextInProcesses {
             state.next = Some(next.clone());
         }
         self.lines.tell_all(&NodeRequest::Prepare(next));
-        self.wait_for_answers(plan, is_over, may_leave_out)
+        self.wait_for_answers(plan, absent, give_up)
     }
 
     fn wait_for_answers(
         &self,
         plan: &Plan,
-        is_over: &dyn Fn() -> bool,
-        may_leave_out: bool,
+        absent: &[NodeId],
+        GiveUp { is_over, is_due }: GiveUp<'_>,
     ) -> anyhow::Result<()> {
         let run = plan.config.run.number;
         loop {
             let nodes = self.lines.nodes();
             let mut state = self.state();
             let mut waits_for = None;
-            for node in nodes {
+            for node in nodes.into_iter().filter(|node| !absent.contains(node)) {
                 let name = || plan.full_name(node);
                 let answer = state.answers.entry(node).or_insert_with(Answer::none);
                 match &answer.prepared {
                     Some(Ok(())) => {}
                     Some(Err(why)) => bail!("{} cannot prepare run {run}: {why}", name()),
                     None if answer.heard.elapsed() < PATIENCE => waits_for = Some(node),
-                    None if may_leave_out => {}
+                    None if is_due => {}
                     None => bail!(
                         "{} does not answer: its process has not prepared run {run} within {} s",
                         name(),
@@ -208,5 +214,34 @@ impl NextInProcesses {
         if let Some(next) = next {
             self.lines.tell_all(&NodeRequest::CallOff(next.order));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handed_over(run: u32) -> Succession {
+        Succession::HandedOver(HandedOver { run, next_event: Some(100), report: String::new() })
+    }
+
+    /// Two threads of the process of the event manager say that the next run is due and that the run has been handed over: either may be
+    /// first.
+    #[test]
+    fn a_run_is_due_when_the_event_manager_has_handed_over_also_if_it_did_not_say_so_before() {
+        let (next, controls) = (NextInProcesses::default(), Arc::new(RunControls::default()));
+        let is_due = || controls.succession.is_due.load(Ordering::Relaxed);
+        next.begin_run(7, &[], Some(&controls));
+        next.take(NodeId::MANAGER, handed_over(6));
+        next.take(NodeId::readout(0), handed_over(7));
+        assert!(!is_due(), "only the event manager ends the run");
+        next.take(NodeId::MANAGER, handed_over(7));
+        assert!(is_due());
+
+        controls.succession.begin_run(true);
+        next.take(NodeId::MANAGER, Succession::Due(7));
+        next.begin_run(8, &[], Some(&controls));
+        next.take(NodeId::MANAGER, Succession::Due(7));
+        assert!(!is_due(), "the next run is not due because the one before has ended");
     }
 }

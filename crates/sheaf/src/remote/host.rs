@@ -5,11 +5,13 @@ use crate::console::message::Message;
 use crate::host_message::{HostOrder, HostReady, HostReport, HostRun};
 use crate::node_output::TakeRecord;
 use crate::node_process::{Life, ProcessEnd};
+use crate::steered::NodeRequest;
 use anyhow::Context as _;
 use sheaf_agent::{Conversation, EndReason, LinkOptions, Received, call};
 use sheaf_key::RunKey;
 use sheaf_telemetry::log_as;
 use std::collections::BTreeMap;
+use std::mem::discriminant;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,6 +21,9 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// Longest time in which a host prepares nodes. Loading their code, and waiting for their addresses, have limits of their own, which are
 /// shorter.
 pub(super) const LONGEST_PREPARATION: Duration = Duration::from_secs(180);
+
+/// Time without a report after which a host that is connected is silent: it reports signs of life every second.
+pub(super) const SILENCE: Duration = Duration::from_secs(20);
 
 /// Time between two attempts to bring a host back into the run.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -40,8 +45,12 @@ pub(super) enum Phase {
 /// The process of a node, as its host reports it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RemoteNode {
+    /// Number of the start of the process. The end of an earlier one may still be on its way.
+    start: u32,
     /// Whether it waits until the host is ready.
     pub(super) is_awaited: bool,
+    /// Requests for it meanwhile, at most one of each kind.
+    pub(super) held: Vec<NodeRequest>,
     pub(super) handles_signals: bool,
     /// Whether the node has ended. The process may answer requests.
     pub(super) has_ended: bool,
@@ -50,18 +59,35 @@ pub(super) struct RemoteNode {
     pub(super) end: Option<(ProcessEnd, String)>,
 }
 
-struct State {
-    link: Arc<Conversation>,
-    phase: Phase,
-    /// Since when there is no connection, and why.
-    unconnected: Option<(Instant, String)>,
-    /// When the last report came.
-    heard: Instant,
-    nodes: BTreeMap<String, RemoteNode>,
-    ready: Option<HostReady>,
+/// Part of a run on the host.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    /// Preparations of the host, once it was ready.
+    pub(super) ready: Option<HostReady>,
+    /// Why it cannot prepare the run, which was to follow another one.
+    pub(super) refused: Option<String>,
+    /// Why the run must end.
     no_space: Option<String>,
-    /// The manifest of its part of the run, once that is closed.
+    /// The manifest of the run once the part is to be closed, and whether no other run follows.
+    to_close: Option<(String, bool)>,
+    /// The manifest of the part, once that is closed.
     closed: Option<Result<Option<String>, String>>,
+}
+
+pub(super) struct State {
+    link: Arc<Conversation>,
+    /// The run in progress, which the host comes back to when it was lost.
+    pub(super) run: HostRun,
+    /// The run that is to follow it.
+    pub(super) next: Option<HostRun>,
+    /// Parts of the runs that are not closed yet.
+    pub(super) parts: BTreeMap<u32, Part>,
+    pub(super) phase: Phase,
+    /// Since when there is no connection, and why.
+    pub(super) unconnected: Option<(Instant, String)>,
+    /// When the last report came.
+    pub(super) heard: Instant,
+    pub(super) nodes: BTreeMap<String, RemoteNode>,
     /// Whether the run has begun: the host may come, or come back.
     has_begun: bool,
     /// Whether the host is let go when it is lost: the run is over.
@@ -71,7 +97,6 @@ struct State {
 /// See the [module](self).
 pub(super) struct Host {
     pub(super) agent: String,
-    run: HostRun,
     key: RunKey,
     options: LinkOptions,
     state: Mutex<State>,
@@ -91,21 +116,21 @@ impl Host {
     ) -> anyhow::Result<Arc<Self>> {
         let link = Arc::new(call(agent, &key, &options));
         let nodes = run.nodes.iter().map(|name| (name.clone(), RemoteNode::default())).collect();
+        let parts = BTreeMap::from([(run.number, Part::default())]);
         let state = State {
             link,
+            run: run.clone(),
+            next: None,
+            parts,
             phase: Phase::Called,
             unconnected: Some((Instant::now(), "it does not answer".into())),
             heard: Instant::now(),
             nodes,
-            ready: None,
-            no_space: None,
-            closed: None,
             has_begun: false,
             is_ending: false,
         };
         let host = Arc::new(Self {
             agent: agent.to_owned(),
-            run,
             key,
             options,
             state: Mutex::new(state),
@@ -113,7 +138,7 @@ impl Host {
             takers: Mutex::default(),
             tell,
         });
-        host.order(&HostOrder::Prepare(Box::new(host.run.clone())));
+        host.order(&HostOrder::Prepare(Box::new(run)));
         let listener = host.clone();
         let body = move || listener.listen();
         let name = format!("agent {agent}");
@@ -121,7 +146,7 @@ impl Host {
         Ok(host)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -163,29 +188,39 @@ impl Host {
         self.state().heard.elapsed()
     }
 
-    /// Returns what it has prepared, once it was ready.
-    pub(super) fn ready(&self) -> Option<HostReady> {
-        self.state().ready.clone()
+    /// Returns what it has prepared for a run, once it was ready.
+    pub(super) fn ready(&self, run: u32) -> Option<HostReady> {
+        self.state().parts.get(&run).and_then(|part| part.ready.clone())
     }
 
-    /// Takes the reason for which the run must end, if it has one.
-    pub(super) fn take_no_space(&self) -> Option<String> {
-        self.state().no_space.take()
+    /// Takes the reason for which a run must end, if it has one.
+    pub(super) fn take_no_space(&self, run: u32) -> Option<String> {
+        self.state().parts.get_mut(&run).and_then(|part| part.no_space.take())
     }
 
     /// Starts the process of a node as soon as the host is ready.
     pub(super) fn start(&self, node: &str, take: TakeRecord) {
         self.takers.lock().unwrap_or_else(PoisonError::into_inner).insert(node.to_owned(), take);
-        let is_ready = {
+        let (is_ready, start) = {
             let mut state = self.state();
             let is_ready = state.phase == Phase::Ready;
-            let begun = RemoteNode { is_awaited: !is_ready, ..RemoteNode::default() };
+            let start = state.nodes.get(node).map_or(0, |before| before.start) + 1;
+            let begun = RemoteNode { start, is_awaited: !is_ready, ..RemoteNode::default() };
             state.nodes.insert(node.to_owned(), begun);
-            is_ready
+            (is_ready, start)
         };
         if is_ready {
-            self.order(&HostOrder::Start { node: node.to_owned() });
+            self.order(&HostOrder::Start { node: node.to_owned(), start });
         }
+    }
+
+    /// Passes a request to a node, when it is there. Returns whether the request is on its way.
+    pub(super) fn request(&self, node: &str, request: &NodeRequest) -> bool {
+        if let Some(node) = self.state().nodes.get_mut(node).filter(|node| node.is_awaited) {
+            node.hold(request);
+            return true;
+        }
+        self.order(&HostOrder::Request { node: node.to_owned(), request: request.clone() })
     }
 
     /// Looks at a node, or changes it.
@@ -203,25 +238,43 @@ impl Host {
         self.state().is_ending = true;
     }
 
-    /// Has the host close its part of the run.
-    pub(super) fn begin_close(&self, manifest: &str) {
-        self.let_go();
-        self.state().heard = Instant::now();
-        self.order(&HostOrder::Close(manifest.to_owned()));
-    }
-
-    /// Returns the manifest of its part of the run, if it has one of its own, once that is closed.
-    pub(super) fn closed(&self) -> Option<Result<Option<String>, String>> {
-        let state = self.state();
-        match (&state.closed, &state.phase) {
-            (None, Phase::Lost(why)) => Some(Err(why.clone())),
-            (closed, _) => closed.clone(),
+    /// Has the host close its part of a run. `is_last` is whether its nodes do not go on with another one.
+    pub(super) fn begin_close(&self, run: u32, manifest: &str, is_last: bool) {
+        let is_there = {
+            let mut state = self.state();
+            state.is_ending |= is_last;
+            state.heard = Instant::now();
+            if let Some(part) = state.parts.get_mut(&run) {
+                part.to_close = Some((manifest.to_owned(), is_last));
+            }
+            state.phase == Phase::Ready || is_last
+        };
+        // Otherwise it is asked when it is back.
+        if is_there {
+            self.order(&HostOrder::Close { run, manifest: manifest.to_owned(), is_last });
         }
     }
 
-    /// Waits for a change, but not for long.
-    pub(super) fn wait(&self) {
-        let _ = self.changed.wait_timeout(self.state(), PERIOD);
+    /// Returns the manifest of its part of a run, if it has one of its own, once that is closed.
+    pub(super) fn closed(&self, run: u32) -> Option<Result<Option<String>, String>> {
+        let state = self.state();
+        let closed = state.parts.get(&run).and_then(|part| part.closed.clone());
+        match (closed, &state.phase) {
+            (None, Phase::Lost(why)) if state.is_ending => Some(Err(why.clone())),
+            (closed, _) => closed,
+        }
+    }
+
+    /// Forgets a run that is closed, or is not to be.
+    pub(super) fn forget(&self, run: u32) {
+        let mut state = self.state();
+        state.parts.remove(&run);
+        state.next.take_if(|next| next.number == run);
+    }
+
+    /// Waits for a change, but no longer than `longest`.
+    pub(super) fn wait(&self, longest: Duration) {
+        let _ = self.changed.wait_timeout(self.state(), longest);
     }
 
     /// Ends the link. Nothing of this host is wanted any more.
@@ -286,11 +339,17 @@ impl Host {
     }
 
     /// Notes that the nodes of the host have ended, all in the same way.
-    fn lose(&self, why: &str) {
+    pub(super) fn lose(&self, why: &str) {
         self.end_records(None);
         let mut state = self.state();
         if state.phase == Phase::Ready && !state.is_ending {
             log_as!(AGENT_LOST, peer = self.agent; "the nodes of the agent {} are given up: {why}", self.agent);
+        }
+        if let Some(next) = &mut state.next {
+            // It is prepared again when the host is back.
+            next.is_back = true;
+            let number = next.number;
+            state.parts.insert(number, Part::default());
         }
         let status = format!("the agent {} is lost: {why}", self.agent);
         let end = ProcessEnd { status, is_success: false, has_died: true };
@@ -313,12 +372,13 @@ impl Host {
         std::thread::sleep(PAUSE);
         let old = self.state().link.clone();
         old.close(Duration::ZERO);
-        {
+        let run = {
             let mut state = self.state();
             state.link = Arc::new(call(&self.agent, &self.key, &self.options));
             state.phase = Phase::Called;
-        }
-        let run = HostRun { is_back: self.state().ready.is_some(), ..self.run.clone() };
+            let was_ready = state.parts.get(&state.run.number).is_some_and(|part| part.ready.is_some());
+            HostRun { is_back: was_ready || state.run.is_back, ..state.run.clone() }
+        };
         self.order(&HostOrder::Prepare(Box::new(run)));
         true
     }
@@ -347,9 +407,11 @@ impl Host {
             HostReport::HandlesSignals { node } => {
                 self.with_node(&node, |node| node.handles_signals = true);
             }
-            HostReport::Ended { node, end, text } => {
-                self.end_records(Some(&node));
-                self.with_node(&node, |node| node.end = Some((end, text)));
+            HostReport::Ended { node, start, end, text } => {
+                if self.with_node(&node, |node| node.start) == Some(start) {
+                    self.end_records(Some(&node));
+                    self.with_node(&node, |node| node.end = Some((end, text)));
+                }
             }
             HostReport::Lives(lives) => {
                 for (node, (_, ticks)) in lives {
@@ -374,27 +436,78 @@ impl Host {
                 }
                 state.phase = Phase::Refused(why);
             }
-            HostReport::NoSpace(why) => state.no_space = Some(why),
-            HostReport::Closed(part) => state.closed = Some(Ok(part)),
-            HostReport::NotClosed(why) => state.closed = Some(Err(why)),
+            HostReport::NotPrepared { run, why } => state.with_part(run, |part| part.refused = Some(why)),
+            HostReport::NoSpace { run, why } => state.with_part(run, |part| part.no_space = Some(why)),
+            HostReport::Closed { run, part: of } => state.with_part(run, |part| part.closed = Some(Ok(of))),
+            HostReport::NotClosed { run, why } => state.with_part(run, |part| part.closed = Some(Err(why))),
             _ => {}
         }
     }
 
-    /// Starts the nodes that have waited for the host.
+    /// Takes note of a run for which the host is ready.
     fn note_ready(&self, ready: HostReady) {
-        let awaited: Vec<_> = {
-            let mut state = self.state();
-            state.phase = Phase::Ready;
-            state.ready = Some(ready);
-            let take = |(name, node): (&String, &mut RemoteNode)| {
-                std::mem::take(&mut node.is_awaited).then(|| name.clone())
-            };
-            state.nodes.iter_mut().filter_map(take).collect()
+        let mut state = self.state();
+        let Some(run) = ready.run else {
+            state.phase = Phase::Refused(EARLIER.to_owned());
+            return;
         };
-        for node in awaited {
-            self.order(&HostOrder::Start { node });
+        if state.next.as_ref().is_some_and(|next| next.number == run) {
+            return state.with_part(run, |part| part.ready = Some(ready));
         }
+        if run != state.run.number {
+            drop(state);
+            return self.lose(&format!("it has come back to run {run}, which has ended meanwhile"));
+        }
+        state.phase = Phase::Ready;
+        state.with_part(run, |part| part.ready = Some(ready));
+        let orders = state.due_orders();
+        drop(state);
+        for order in orders {
+            self.order(&order);
+        }
+    }
+}
+
+/// The refusal of an agent that does not give the number of the run for which it is ready.
+const EARLIER: &str = "it is an earlier build of the same release, which does not know runs that follow without a gap; install the same on all hosts";
+
+impl RemoteNode {
+    /// Keeps a request until the node is started. Of each kind, the last one is all that matters.
+    fn hold(&mut self, request: &NodeRequest) {
+        // It is started in this run, and has no stamps yet.
+        if matches!(request, NodeRequest::Begin(_) | NodeRequest::Stamps(_)) {
+            return;
+        }
+        self.held.retain(|held| discriminant(held) != discriminant(request));
+        self.held.push(request.clone());
+    }
+}
+
+impl State {
+    /// Looks at the part of a run that is not closed yet, or changes it.
+    fn with_part(&mut self, run: u32, change: impl FnOnce(&mut Part)) {
+        if let Some(part) = self.parts.get_mut(&run) {
+            change(part);
+        }
+    }
+
+    /// Returns the orders that have waited for the host: it has come, or come back.
+    fn due_orders(&mut self) -> Vec<HostOrder> {
+        let mut orders = Vec::new();
+        for (run, part) in &self.parts {
+            if let (Some((manifest, is_last)), None) = (&part.to_close, &part.closed) {
+                orders.push(HostOrder::Close { run: *run, manifest: manifest.clone(), is_last: *is_last });
+            }
+        }
+        orders.extend(self.next.clone().map(|next| HostOrder::PrepareNext(Box::new(next))));
+        for (name, node) in &mut self.nodes {
+            if std::mem::take(&mut node.is_awaited) {
+                orders.push(HostOrder::Start { node: name.clone(), start: node.start });
+                let held = node.held.drain(..);
+                orders.extend(held.map(|request| HostOrder::Request { node: name.clone(), request }));
+            }
+        }
+        orders
     }
 }
 

@@ -30,9 +30,7 @@ impl RemoteProcess {
     /// Returns a way to pass requests to the node. It returns whether a request is on its way.
     pub(crate) fn line(&self) -> RemoteLine {
         let (host, node) = (self.host.clone(), self.node.clone());
-        Box::new(move |request| {
-            host.order(&HostOrder::Request { node: node.clone(), request: request.clone() })
-        })
+        Box::new(move |request| host.request(&node, request))
     }
 
     /// Calls off the start of a process whose host was not there. Returns whether it had not been started.

@@ -92,9 +92,15 @@ impl HostPart {
     fn own(path: PathBuf, config: &Config, here: &BTreeSet<NodeId>) -> anyhow::Result<Self> {
         let lock = lock(&path, false)?;
         let reserve = Some(Reserve::create(&path)?);
-        remains::expect(&path);
         let (config, here) = (config.clone(), here.clone());
         Ok(Self::Own(Box::new(OwnPart { path, config, here, _lock: lock, reserve })))
+    }
+
+    /// Notes that the run begins: a process that exits at once tidies up in its directory.
+    pub(crate) fn begin(&self) {
+        if let Self::Own(part) = self {
+            remains::expect(&part.path);
+        }
     }
 
     /// Returns the directory, if anything is written.
@@ -170,5 +176,33 @@ fn holder(path: &Path, is_ending: impl Fn(&Holder) -> bool) -> anyhow::Result<Op
             Some(holder) if is_ending(&holder) && Instant::now() < until => std::thread::sleep(PAUSE),
             holder => return Ok(holder),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sheaf_store::run::MANIFEST_NAME;
+
+    #[test]
+    fn a_directory_with_files_of_somebody_is_refused_and_one_of_a_killed_process_is_used() {
+        let place = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        (config.run.output, config.run.number) = (place.path().to_owned(), RunNumber(5));
+        let mark = RunMark { created: Timestamp(1), host: "daq0".into(), process: 1, is_back: true };
+        let path = run_paths::path_of(&config);
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join(format!("{MANIFEST_NAME}.draft")), "{").unwrap();
+        fs::write(path.join("notes"), "").unwrap();
+        let create = || HostPart::create(&config, &BTreeSet::new(), &mark);
+        let refused = create().map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains("already has files on this host"), "{refused}");
+        fs::remove_file(path.join("notes")).unwrap();
+        let part = create().unwrap();
+        drop(part);
+        let again = create().unwrap();
+        assert!(!again.is_shared(), "it is that of the same run");
+        again.abandon();
+        assert!(!path.exists());
     }
 }

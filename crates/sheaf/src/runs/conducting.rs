@@ -160,6 +160,9 @@ impl Runs<'_> {
             let goes_on = self.goes_on(&plan.config);
             let onset = processes::Onset { next: &self.next_in_processes, goes_on, before };
             let (outcome, family) = processes::run(&plan, places, stop, (view, onset))?;
+            if let Some(hosts) = hosts.as_ref().filter(|_| family.is_some()) {
+                hosts.note_going_on();
+            }
             (outcome, family.map(|family| Before::Processes(Box::new(family))))
         } else {
             let before = before.and_then(Before::threads);

@@ -5,10 +5,11 @@
 
 use super::before::Before;
 use super::conducting::Conducted;
-use super::{Ready, Runs, Wanted};
+use super::{Present, Ready, Runs, Wanted};
 use crate::Verdict;
 use crate::arguments::ControlledArguments;
 use crate::plan::Plan;
+use crate::remote::{GiveUp, Hosts};
 use sheaf_config::Config;
 use sheaf_control::NextRun;
 use sheaf_node::Clock;
@@ -100,10 +101,15 @@ impl Runs<'_> {
                     return Err(error);
                 }
             };
+            if let Some(lost) = next.take_if(|next| before.is_none() && next.prepared.hosts.is_some()) {
+                self.give_up_next(lost);
+            }
             if next.is_some() {
                 closings.give(conducted);
                 continue;
             }
+            // A run that was not prepared begins anew: its nodes have neither its configuration nor its clock.
+            before.take().into_iter().for_each(Before::abandon);
             verdict = verdict.max(self.close(conducted)?);
             if is_enough {
                 break;
@@ -113,6 +119,17 @@ impl Runs<'_> {
         next.into_iter().for_each(Ready::abandon);
         self.early_farms.end();
         Ok(verdict)
+    }
+
+    /// Gives up a run whose hosts have prepared it for nodes that go on: they have ended.
+    fn give_up_next(&self, lost: Ready) {
+        let run = lost.plan.config.run.number;
+        let why = format!("the nodes have ended before run {run} could begin in them");
+        match self.switching.zip(lost.asked) {
+            Some((switching, (asked, _))) => switching.note_refused(asked, why),
+            None => log_as!(NO_HANDOVER; "{why}: it begins anew, with a gap"),
+        }
+        lost.abandon();
     }
 
     /// Closes runs that others have followed. If that fails, the run in progress ends as well.
@@ -175,12 +192,13 @@ impl Runs<'_> {
         closing: &AtomicUsize,
     ) -> (anyhow::Result<EndedRun>, Option<anyhow::Result<Ready>>) {
         let (plan, clock, is_over) = (ready.plan.clone(), ready.clock, AtomicBool::new(false));
+        let hosts = ready.prepared.hosts.clone();
         scope(|threads| {
-            let prepare = || self.prepare_next(config, (&plan, clock), (&is_over, closing));
+            let prepare = || self.prepare_next(config, (&plan, hosts, clock), (&is_over, closing));
             // Nobody can ask for a run without a gap otherwise.
             let preparing = self.goes_on(config).then(|| threads.spawn(prepare));
             let conducted = self.conduct(ready, before);
-            is_over.store(true, Ordering::Relaxed);
+            is_over.store(true, Ordering::Release);
             let prepared = preparing.and_then(|thread| {
                 thread.thread().unpark();
                 thread.join().expect("it does not panic")
@@ -194,21 +212,25 @@ impl Runs<'_> {
     fn prepare_next(
         &self,
         config: &Config,
-        (plan, clock): (&Arc<Plan>, Clock),
+        (plan, hosts, clock): (&Arc<Plan>, Option<Arc<Hosts>>, Clock),
         (is_over, closing): (&AtomicBool, &AtomicUsize),
     ) -> Option<anyhow::Result<Ready>> {
         let succession = &self.controls?.succession;
         let prepare = |wanted: &Wanted| {
-            let ready = self.begin(wanted, Some(plan.config.run.number), (clock, plan.key.as_ref()))?;
-            let directory = ready.directory.as_ref().map(|directory| directory.path.clone());
             // Where the present run has ended for the next one, the next one is wanted in any case.
             let is_due = succession.is_due.load(Ordering::Relaxed);
             let is_over = || self.steering.is_over() || (!is_due && is_over.load(Ordering::Relaxed));
+            let give_up = GiveUp { is_over: &is_over, is_due };
+            let present = Present { key: plan.key.as_ref(), hosts: hosts.as_ref(), give_up };
+            let ready = self.begin(wanted, Some(plan.config.run.number), (clock, Some(&present)))?;
+            let directory = ready.directory.as_ref().map(|directory| directory.path.clone());
+            let absent = ready.prepared.hosts.as_ref().map(|hosts| hosts.absent()).unwrap_or_default();
             let prepared = match self.has_processes(&ready.plan) {
                 true => self.next_in_processes.prepare(
                     &ready.plan,
                     &ready.prepared.scratch.path,
-                    (&is_over, is_due),
+                    &absent,
+                    give_up,
                 ),
                 false => self.early_farms.make(&ready.plan, directory.as_deref(), (clock, &is_over)),
             };
@@ -222,12 +244,17 @@ impl Runs<'_> {
             }
         };
         let pause = if config.run.continuous { LOOK_IF_DUE } else { LOOK_IF_WANTED };
-        while !is_over.load(Ordering::Relaxed) {
+        loop {
+            // A run that ends for the next one says so before it is over, and may be over soon after: so look in this order.
+            let was_over = is_over.load(Ordering::Acquire);
             if succession.is_due.load(Ordering::Relaxed) {
                 let ready = prepare(&self.wanted(config));
                 // Somebody has stopped the runs meanwhile.
                 let is_called_off = ready.is_err() && self.steering.is_over();
                 return (!is_called_off).then_some(ready);
+            }
+            if was_over {
+                return None;
             }
             if self.steering.is_next_wanted() {
                 match prepare(&self.wanted(config)) {
@@ -255,6 +282,5 @@ impl Runs<'_> {
             }
             std::thread::park_timeout(pause);
         }
-        None
     }
 }

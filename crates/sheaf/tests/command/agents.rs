@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex};
 const EVENTS: u64 = 3_000;
 
 /// An agent in a working directory of its own.
-struct Agent {
-    directory: PathBuf,
-    address: String,
+pub(crate) struct Agent {
+    pub(crate) directory: PathBuf,
+    pub(crate) address: String,
     key: PathBuf,
     running: Option<Running>,
 }
@@ -25,6 +25,11 @@ impl Agent {
     fn new(scratch: &ScratchDirectory, name: &str, key: &Path) -> Self {
         let directory = scratch.join(name);
         fs::create_dir(&directory).unwrap();
+        Self::at(directory, key)
+    }
+
+    /// An agent in a directory that is there.
+    pub(crate) fn at(directory: PathBuf, key: &Path) -> Self {
         let [port] = free_ports();
         let mut agent =
             Self { directory, address: format!("127.0.0.1:{port}"), key: key.to_owned(), running: None };
@@ -32,7 +37,7 @@ impl Agent {
         agent
     }
 
-    fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         let arguments = ["agent", "--listen", &self.address, "--key"].map(str::to_owned);
         let arguments = arguments.into_iter().chain([self.key.display().to_string()]);
         let mut running = start(&self.directory, arguments);
@@ -40,12 +45,12 @@ impl Agent {
         self.running = Some(running);
     }
 
-    fn running(&mut self) -> &mut Running {
+    pub(crate) fn running(&mut self) -> &mut Running {
         self.running.as_mut().expect("it was started")
     }
 
     /// The process of a node that the agent has started for a run.
-    fn node(&self, name: &str) -> u32 {
+    pub(crate) fn node(&self, name: &str) -> u32 {
         let agent = self.running.as_ref().expect("it was started").id();
         let find = || {
             let of_run = |run: u32| children_of(run).into_iter().find(|(node, _)| node == name);
@@ -56,7 +61,7 @@ impl Agent {
     }
 
     /// Kills the agent alone; the processes of its runs learn of it.
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         drop(self.running.take());
     }
 
@@ -95,26 +100,26 @@ fn key(scratch: &ScratchDirectory, name: &str, digit: char) -> PathBuf {
 }
 
 /// A system of two readout units and two builder units, some of them with agents.
-struct System {
-    scratch: ScratchDirectory,
-    key: PathBuf,
+pub(crate) struct System {
+    pub(crate) scratch: ScratchDirectory,
+    pub(crate) key: PathBuf,
     ports: [u16; 5],
 }
 
 impl System {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let scratch = ScratchDirectory::new();
         let key = key(&scratch, "agents.key", '7');
         fs::create_dir(scratch.join("run")).unwrap();
         Self { scratch, key, ports: free_ports() }
     }
 
-    fn agent(&self, name: &str) -> Agent {
+    pub(crate) fn agent(&self, name: &str) -> Agent {
         Agent::new(&self.scratch, name, &self.key)
     }
 
     /// Writes a configuration: `agents` are those of the event manager, the readout units and the builder units; an empty one is none.
-    fn configure(&self, head: &str, agents: [&str; 5]) {
+    pub(crate) fn configure(&self, head: &str, agents: [&str; 5]) {
         let names = [
             ("evm", "manager"),
             ("ru0", "readout"),
@@ -129,13 +134,13 @@ impl System {
         let nodes: String = nodes.collect();
         let text = format!(
             "[transport]\nkind = \"tcp\"\n[agents]\nkey_file = \"{}\"\nanswer_timeout_ms = 120000\npatience_ms = 120000\n\
-             [builder]\ncheck_content = true\n[manager]\nstart_timeout_ms = 120000\n{head}\n{nodes}",
+             [builder]\ncheck_content = true\n[manager]\nstart_timeout_ms = 240000\n{head}\n{nodes}",
             self.key.display()
         );
         self.scratch.file("run/run.toml", &text);
     }
 
-    fn start(&self, arguments: &str) -> Running {
+    pub(crate) fn start(&self, arguments: &str) -> Running {
         let all = format!("run run.toml --json {arguments}");
         start(&self.scratch.join("run"), all.split_whitespace())
     }
@@ -198,13 +203,7 @@ fn nodes_of_two_agents_take_one_run_and_each_host_keeps_its_part() {
 #[test]
 fn hosts_that_share_a_disk_share_the_directory_of_the_run() {
     let system = System::new();
-    let mut agent = Agent {
-        directory: system.scratch.join("run"),
-        address: format!("127.0.0.1:{}", free_ports::<1>()[0]),
-        key: system.key.clone(),
-        running: None,
-    };
-    agent.begin();
+    let agent = Agent::at(system.scratch.join("run"), &system.key);
     let at = &*agent.address;
     system.configure(&format!("[run]\nevents = {EVENTS}\nduration_s = 0\n"), ["", at, "", at, ""]);
     let summary = system.start("").end().exits(0).json();
@@ -397,7 +396,7 @@ fn a_run_whose_requirements_are_met_begins_without_an_agent_which_joins_later() 
     let path = system.scratch.join("run/run.toml");
     let text = fs::read_to_string(&path).unwrap();
     let text = text.replace("answer_timeout_ms = 120000", "answer_timeout_ms = 300");
-    fs::write(&path, text.replace("start_timeout_ms = 120000", "start_timeout_ms = 15000")).unwrap();
+    fs::write(&path, text.replace("start_timeout_ms = 240000", "start_timeout_ms = 15000")).unwrap();
     let mut running = system.start("");
     running.wait_until_said("[agent-absent]");
     running.wait_until_said("running: ");

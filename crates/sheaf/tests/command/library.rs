@@ -8,9 +8,11 @@ const RAMP: &str = "examples/sources/library/c/ramp.c";
 
 /// Runs a library with four sources at two readout units.
 fn run(scratch: &ScratchDirectory, library: &str, more: &str, flags: &str) -> Ended {
+    let is_isolated = more.contains("isolated = true");
+    let restarts = "[source.command]\nrestart_min_ms = 1\nmax_deaths = 3\nstop_timeout_ms = 200\n";
+    let restarts = if is_isolated { restarts } else { "" };
     let text = format!(
-        "[source]\nkind = \"library\"\ncount = 4\n[readout]\ncount = 2\n[builder]\ncount = 2\n\
-         [source.command]\nrestart_min_ms = 1\nmax_deaths = 3\nstop_timeout_ms = 200\n\
+        "[source]\nkind = \"library\"\ncount = 4\n[readout]\ncount = 2\n[builder]\ncount = 2\n{restarts}\
          [source.library]\npath = \"{library}\"\n{more}"
     );
     scratch.file("run.toml", &text);

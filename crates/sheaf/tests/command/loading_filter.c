@@ -1,6 +1,7 @@
 /*
  * A filter for tests that takes its time to load in the workers of a run: until the file is there whose path its parameters are. A worker
- * ends with status 7 where the path is "/dev/full". It wants every event.
+ * ends with status 7 where the path is "/dev/full", and where "at once:" stands before the path of a file that is not there. It wants every
+ * event.
  */
 #include <fcntl.h>
 #include <sheaf.h>
@@ -18,14 +19,22 @@ static int is_worker(void) {
     return bytes > 0 && strcmp(arguments + command, "processor") == 0;
 }
 
+static const char AT_ONCE[] = "at once:";
+
 static void *create(const SheafFilterSetup *setup) {
     static char itself;
     const struct timespec pause = {0, 1000000};
     if (!is_worker())
         return &itself;
-    if (strcmp(setup->parameters, "/dev/full") == 0)
+    const char *path = setup->parameters;
+    if (strcmp(path, "/dev/full") == 0)
         _exit(7);
-    while (access(setup->parameters, F_OK) != 0)
+    if (strncmp(path, AT_ONCE, sizeof AT_ONCE - 1) == 0) {
+        if (access(path + sizeof AT_ONCE - 1, F_OK) != 0)
+            _exit(7);
+        return &itself;
+    }
+    while (access(path, F_OK) != 0)
         nanosleep(&pause, NULL);
     return &itself;
 }

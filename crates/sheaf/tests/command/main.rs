@@ -13,6 +13,7 @@ mod access;
 mod active;
 mod affinity;
 mod agents;
+mod agents_succession;
 mod bad_files;
 mod bad_input;
 mod bench;

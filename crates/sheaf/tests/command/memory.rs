@@ -55,9 +55,13 @@ impl Peak {
 /// Runs under full load. Returns the observed memory of each node's process.
 fn peaks(transport: &str) -> BTreeMap<String, Peak> {
     let scratch = ScratchDirectory::new();
+    let pool = match transport {
+        "shm" => format!("shared_bytes = {SHARED}"),
+        _ => format!("receive_bytes = {RECEIVE}"),
+    };
     let config = format!(
-        "[run]\nevents = {EVENTS}\n[output]\nkind = \"none\"\n[transport]\nkind = \"{transport}\"\n\
-         block_bytes = 262144\nreceive_bytes = {RECEIVE}\nshared_bytes = {SHARED}\nmax_frame_bytes = 1048576\n\
+        "[run]\nevents = {EVENTS}\nduration_s = 0\n[output]\nkind = \"none\"\n[transport]\nkind = \"{transport}\"\n\
+         block_bytes = 262144\n{pool}\nmax_frame_bytes = 1048576\n\
          queue_bytes = 1048576\n[source]\ncount = {}\nmemory_bytes = {SOURCE}\n\
          [source.emulated]\nsize = \"fixed\"\nmean_bytes = {FRAGMENT}\ncontent = \"fill\"\n\
          [readout]\ncount = {READOUTS}\nbuffer_bytes = {}\n\

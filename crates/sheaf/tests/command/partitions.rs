@@ -91,6 +91,32 @@ fn with_commas(number: u64) -> String {
     text
 }
 
+/// Nodes that are started one by one, on hosts that all have the file of the whole system.
+#[test]
+fn a_node_takes_part_in_the_run_of_its_partition() {
+    let place = ScratchDirectory::new();
+    let ports: [u16; 4] = free_ports();
+    let node = |name: &str, role: &str, port: u16, more: &str| {
+        format!("[[node]]\nname = \"{name}\"\nrole = \"{role}\"\naddress = \"127.0.0.1:{port}\"\n{more}")
+    };
+    let system = [
+        "[run]\nnumber = 7\nevents = 100\nduration_s = 0\n[transport]\nkind = \"tcp\"\n".to_owned(),
+        node("evm", "manager", ports[0], ""),
+        node("ru0", "readout", ports[1], "sources = [0]\n"),
+        node("ru1", "readout", ports[2], "sources = [1, 2]\n"),
+        node("bu0", "builder", ports[3], ""),
+        "[partition.calo]\nnodes = [\"ru1\", \"bu0\"]\n".to_owned(),
+    ];
+    place.file("system.toml", &system.concat());
+    let start = |name: &str| place.start(&format!("node system.toml {name} --partition calo --json"));
+    let others = ["ru1", "bu0"].map(start);
+    let summary = start("evm").end().exits(0).json();
+    others.into_iter().for_each(|other| _ = other.end().exits(0));
+    assert_eq!((&summary["ledger"]["stored"], &summary["fragments"]), (&100.into(), &200.into()));
+    place.sheaf("node system.toml ru0 --partition calo").exits(1).says(&["ru0"]);
+    place.sheaf("node system.toml ru1 --partition cal").exits(1).says(&["did you mean \"calo\"?"]);
+}
+
 #[test]
 fn the_nodes_of_a_process_that_was_killed_are_free_at_once() {
     let place = place();

@@ -75,13 +75,20 @@ fn a_scan_is_a_good_run_for_each_value() {
 fn a_wrong_table_is_refused_before_any_run_with_row_and_column() {
     let controller = Controller::begin(SYSTEM);
     for (table, texts) in [
-        ("run.events,filter.busy_us\n10,1\n10,-3\n", &["row 2: `filter.busy_us` is -3", "scan.csv:3:4"][..]),
+        (
+            "run.events,filter.kind,filter.busy_us\n10,busy,1\n10,busy,-3\n",
+            &["row 2: `filter.busy_us` is -3", "scan.csv:3:9"][..],
+        ),
+        (
+            "run.events,filter.busy_us\n10,1\n",
+            &["row 1: `filter.busy_us` has no effect", "scan.csv:2:4", "`kind = \"busy\"`"],
+        ),
         ("run.events,filter.busi_us\n10,1\n", &["did you mean `filter.busy_us`?", "scan.csv:1:12"]),
         (
             "run.events,run.output\n10,other\n",
             &["`run.output` cannot differ", "one directory", "scan.csv:1:12"],
         ),
-        ("filter.busy_us\n10\n", &["row 1: nothing ends the run", "run.duration_s", "scan.csv:2:1"]),
+        ("filter.kind\nbusy\n", &["row 1: nothing ends the run", "run.duration_s", "scan.csv:2:1"]),
         ("run.events,trigger.rate_hz\n10,0\n", &["row 1: ", "trigger.rate_hz", "scan.csv:2:4"]),
         ("run.events\n10,1\n", &["row 1 has 2 cells", "scan.csv:2:1"]),
         ("", &["the table has no row"]),

@@ -64,8 +64,12 @@ fn assert_all_are_traced(how: &str, more: &str) {
     assert_eq!(listed(&list, "incomplete"), events(|event| !is_there(3, event)), "{how}");
     assert_eq!(listed(&list, "quarantined"), events(|event| event % 10 == 7), "{how}");
     let slow = events(|event| event % 10 == 3);
-    assert!(listed(&list, "slow").is_superset(&slow), "{how}: {list:#}");
-    assert!(list["left_out"].as_object().unwrap().values().all(|count| count == 0), "{how}: {list:#}");
+    let mut left_out = list["left_out"].as_object().unwrap().clone();
+    // On a machine without a processor for a second, all events are slow, and some have no trace: they are counted.
+    let late = left_out.remove("late_answers").unwrap().as_u64().unwrap();
+    let traced = listed(&list, "slow");
+    assert!(slow.difference(&traced).count() as u64 <= late, "{how}: {list:#}");
+    assert!(left_out.values().all(|count| count == 0), "{how}: {list:#}");
     for event in list["events"].as_array().unwrap() {
         let event = event["event"].as_u64().unwrap();
         let trace = scratch.sheaf(&format!("trace 1 {event} --json")).exits(0).json();

@@ -22,10 +22,11 @@ fn start_with(
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let port = listener.local_addr().expect("bound").port();
     drop(listener);
+    let is_fed = network.contains("kind = \"feed\"");
+    let sizes = if is_fed { "" } else { "[source.emulated]\nmean_bytes = 100\nrms_bytes = 0\n" };
     let config = format!(
         "[trigger]\nmode = \"network\"\nqueue_events = 1000\n[trigger.network]\nlisten = \"127.0.0.1:{port}\"\n\
-         latency_us = 20000\nmax_rate_hz = 10000\n{network}\n[readout]\ncount = 2\n{readout}\n\
-         [source.emulated]\nmean_bytes = 100\nrms_bytes = 0\n{more}"
+         latency_us = 20000\nmax_rate_hz = 10000\n{network}\n[readout]\ncount = 2\n{readout}\n{sizes}{more}"
     );
     scratch.file("run.toml", &config);
     let mut run = scratch.start(&format!("run run.toml --json {flags}"));

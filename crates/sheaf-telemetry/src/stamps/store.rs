@@ -1,16 +1,15 @@
 //! The stamps of the last seconds, taken out of the rings of all nodes.
 
-use super::model::TraceStamp;
-use sheaf_telemetry::ring::RingReader;
-use sheaf_telemetry::stamps::{MOST_DETAIL, NodeStamps, Stage, Stamp, StampHub, StampLabels, low};
+use super::{NodeStamps, Stamp, StampHub, low};
+use crate::ring::RingReader;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Stamps that are kept of all nodes of a process, in 16 MiB. With some 50,000 stamps a second they are those of 20 s.
 const KEPT: usize = 1 << 20;
 
-/// Stamps that are searched or left out together.
-const TOGETHER: usize = 1 << 12;
+/// Stamps that are searched or left out together. A question is about few events: the more there are, the more is read in vain.
+const TOGETHER: usize = 1 << 9;
 
 /// Events whose stamps are looked for and passed on together. It bounds the memory of an answer, and who waits for it sees it grow.
 const AT_ONCE: usize = 256;
@@ -34,19 +33,38 @@ struct Kept {
     bundles: VecDeque<Bundle>,
 }
 
+/// A stamp of an event that was looked for, and the node that made it.
+#[derive(Clone, Copy, Debug)]
+pub struct FoundStamp<'a> {
+    /// The node.
+    pub node: &'a NodeStamps,
+    /// The stamp. It may be that of other events, too.
+    pub stamp: Stamp,
+}
+
 /// The stamps of the last seconds.
+///
+/// It is here and not with its readers, because it looks at every stamp: this crate is optimised for that.
 #[derive(Debug, Default)]
-pub(super) struct StampStore {
+pub struct StampStore {
     /// By name; of a node that has begun again, the former life is first.
     nodes: Vec<Kept>,
     kept: usize,
-    /// Stamps and remarks that were overwritten before they were taken.
-    pub(super) lost: (u64, u64),
+    overwritten: Overwritten,
+}
+
+/// Numbers of stamps and remarks that were overwritten before they were taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overwritten {
+    /// Stamps.
+    pub stamps: u64,
+    /// Remarks.
+    pub remarks: u64,
 }
 
 impl StampStore {
-    /// Takes what nodes have published since the last call. Remarks are passed to `note`, with the node that made them.
-    pub(super) fn take(&mut self, hub: &StampHub, now_ns: u64, mut note: impl FnMut(&str, [u64; 4])) {
+    /// Takes what nodes have published since the last call, at the time `now_ns` in nanoseconds since 1970. Remarks are passed to `note`, as words.
+    pub fn take(&mut self, hub: &StampHub, now_ns: u64, note: &mut dyn FnMut([u64; 4])) {
         for node in hub.all() {
             if !self.nodes.iter().any(|kept| Arc::ptr_eq(&kept.node, &node)) {
                 let (stamps, remarks) =
@@ -54,12 +72,12 @@ impl StampStore {
                 self.nodes.push(Kept { node, stamps, remarks, bundles: VecDeque::new() });
             }
         }
-        let Self { nodes, kept, lost } = self;
-        for Kept { node, stamps, remarks, bundles } in &mut *nodes {
+        let Self { nodes, kept, overwritten } = self;
+        for Kept { stamps, remarks, bundles, .. } in &mut *nodes {
             // Stamps first: an event has those that were made before its remark.
             let mut remarked = Vec::new();
-            lost.1 += remarks.read(|words| remarked.push(words));
-            lost.0 += stamps.read(|words| {
+            overwritten.remarks += remarks.read(|words| remarked.push(words));
+            overwritten.stamps += stamps.read(|words| {
                 let Some(stamp) = Stamp::from_words(words, now_ns) else { return };
                 let (first, last) = stamp.bounds();
                 match bundles.back_mut().filter(|bundle| bundle.words.len() < TOGETHER) {
@@ -68,15 +86,16 @@ impl StampStore {
                         *events = (events.0.min(first.min(last)), events.1.max(last.max(first)));
                         all.push(words);
                     }
-                    None => bundles.push_back(Bundle {
-                        taken_ns: now_ns,
-                        events: (first.min(last), last.max(first)),
-                        words: vec![words],
-                    }),
+                    None => {
+                        let mut all = Vec::with_capacity(TOGETHER);
+                        all.push(words);
+                        let events = (first.min(last), last.max(first));
+                        bundles.push_back(Bundle { taken_ns: now_ns, events, words: all });
+                    }
                 }
                 *kept += 1;
             });
-            remarked.into_iter().for_each(|words| note(&node.name, words));
+            remarked.into_iter().for_each(&mut *note);
         }
         self.forget();
         self.nodes.retain(|kept| !kept.bundles.is_empty() || Arc::strong_count(&kept.node) > 1);
@@ -92,9 +111,14 @@ impl StampStore {
         }
     }
 
-    /// Passes on the stamps of those of these events that have some.
-    pub(super) fn find(&self, events: impl Iterator<Item = u64>, mut pass: impl FnMut(u64, Vec<TraceStamp>)) {
-        let mut wanted: Vec<(u64, u64)> = events.map(|event| (low(event), event)).collect();
+    /// Returns the numbers of stamps and remarks that were overwritten since the last call.
+    pub fn take_overwritten(&mut self) -> Overwritten {
+        std::mem::take(&mut self.overwritten)
+    }
+
+    /// Passes on the stamps of those of these events that have some, in ascending order of their ids.
+    pub fn find<'a>(&'a self, events: &[u64], pass: &mut dyn FnMut(u64, Vec<FoundStamp<'a>>)) {
+        let mut wanted: Vec<(u64, u64)> = events.iter().map(|event| (low(*event), *event)).collect();
         wanted.sort_unstable();
         for wanted in wanted.chunks(AT_ONCE) {
             self.find_together(wanted).into_iter().for_each(|(event, stamps)| pass(event, stamps));
@@ -102,8 +126,8 @@ impl StampStore {
     }
 
     /// Returns the stamps of events, in ascending order of their low bits.
-    fn find_together(&self, wanted: &[(u64, u64)]) -> BTreeMap<u64, Vec<TraceStamp>> {
-        let mut found: BTreeMap<u64, Vec<TraceStamp>> = BTreeMap::new();
+    fn find_together(&self, wanted: &[(u64, u64)]) -> BTreeMap<u64, Vec<FoundStamp<'_>>> {
+        let mut found: BTreeMap<u64, Vec<FoundStamp<'_>>> = BTreeMap::new();
         for kept in &self.nodes {
             for bundle in kept.bundles.iter().filter(|bundle| !within(wanted, bundle.events).is_empty()) {
                 let stamps =
@@ -112,7 +136,7 @@ impl StampStore {
                     let (first, last) = stamp.bounds();
                     let near = if first <= last { within(wanted, (first, last)) } else { wanted };
                     for (_, event) in near.iter().filter(|(_, event)| stamp.covers(*event)) {
-                        found.entry(*event).or_default().push(translate(&kept.node, &stamp));
+                        found.entry(*event).or_default().push(FoundStamp { node: &kept.node, stamp });
                     }
                 }
             }
@@ -128,36 +152,14 @@ fn within(wanted: &[(u64, u64)], (first, last): (u64, u64)) -> &[(u64, u64)] {
     &wanted[from..to.max(from)]
 }
 
-/// Writes out the meaning of a stamp's detail.
-fn translate(node: &NodeStamps, stamp: &Stamp) -> TraceStamp {
-    let StampLabels { readouts, builders, sources } = &node.labels;
-    let detail = (stamp.detail < MOST_DETAIL).then_some(stamp.detail);
-    let of = |names: &[String]| detail.and_then(|index| names.get(usize::from(index)).cloned());
-    let peer = match stamp.stage {
-        Stage::Assigned | Stage::Requested | Stage::Sent | Stage::Ended => of(builders),
-        Stage::Answered => of(readouts),
-        _ => None,
-    };
-    let is = |stage| stamp.stage == stage;
-    let source = detail.filter(|_| is(Stage::Arrived));
-    TraceStamp {
-        node: node.name.clone(),
-        at_ns: stamp.at_ns,
-        stage: stamp.stage.name().to_owned(),
-        peer,
-        source: source.and_then(|index| sources.get(usize::from(index)).copied()),
-        attempt: detail.filter(|_| is(Stage::Began)),
-        clock: 0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::{Stage, StampLabels};
     use super::*;
 
-    fn find(store: &StampStore, events: impl IntoIterator<Item = u64>) -> BTreeMap<u64, Vec<TraceStamp>> {
-        let mut found = BTreeMap::new();
-        store.find(events.into_iter(), |event, stamps| {
+    fn find(store: &StampStore, events: impl IntoIterator<Item = u64>) -> BTreeMap<u64, Vec<FoundStamp<'_>>> {
+        let (mut found, events) = (BTreeMap::new(), events.into_iter().collect::<Vec<_>>());
+        store.find(&events, &mut |event, stamps| {
             assert!(found.insert(event, stamps).is_none(), "{event} is passed on twice");
         });
         found
@@ -182,20 +184,20 @@ mod tests {
             builder.stamp(Stage::Answered, 0, first, 50);
             builder.stamp(Stage::Answered, 0, first + 60, 40);
             builder.flush();
-            store.take(&hub, round + 2, |_, _| {});
+            store.take(&hub, round + 2, &mut |_| {});
         }
         let found = find(&store, [777, 755, 1_000_000]);
         let stages = |event| {
-            let stamps: &Vec<TraceStamp> = &found[&event];
-            stamps.iter().map(|stamp| (&*stamp.node, &*stamp.stage, stamp.at_ns)).collect::<Vec<_>>()
+            let stamps = found[&event].iter();
+            stamps
+                .map(|found| (&*found.node.name, found.stamp.stage.name(), found.stamp.at_ns))
+                .collect::<Vec<_>>()
         };
         let mut of_777 = stages(777);
         of_777.sort_unstable();
         assert_eq!(of_777, [("bu0", "answered", 8), ("ru0", "arrived", 7), ("ru0", "sent", 7)]);
         assert_eq!(stages(755).len(), 2);
         assert!(!found.contains_key(&1_000_000));
-        let arrived = found[&777].iter().find(|stamp| stamp.stage == "arrived").expect("it was stamped");
-        assert_eq!(arrived.source, Some(41));
         let all = find(&store, (0..10_000).rev());
         assert!(all.len() > 2 * AT_ONCE && all.keys().copied().eq(0..10_000));
     }
@@ -211,14 +213,14 @@ mod tests {
             node.stamp(Stage::Sent, 0, event * 2, 1);
             if event.is_multiple_of(10_000) {
                 node.flush();
-                store.take(&hub, event, |_, _| {});
+                store.take(&hub, event, &mut |_| {});
             }
         }
         node.flush();
-        store.take(&hub, last, |_, _| {});
+        store.take(&hub, last, &mut |_| {});
         assert!(store.kept <= KEPT && store.kept > KEPT - 2 * TOGETHER, "{}", store.kept);
         assert!(find(&store, [0]).is_empty());
         assert_eq!(find(&store, [last * 2]).len(), 1);
-        assert_eq!(store.lost, (0, 0));
+        assert_eq!(store.take_overwritten(), Overwritten::default());
     }
 }
