@@ -282,7 +282,7 @@ fn lossy_cable(trial: &mut Trial) -> Result<Outcome> {
     let controller = Controller::begin_on(trial, &configuration, Some(hosts.near().clone()))?;
     // TCP does not share a cable that loses packets fairly: for some time one builder unit may get nearly nothing, and only it waits.
     let culprits = &["ru1", "ru1-bu0", "ru1-bu1"];
-    let expected = Expected { culprits, text: "events wait for fragments of", remedy: "port" };
+    let expected = Expected { culprits, text: "wait for fragments of ru1", remedy: "port" };
     let outcome = compare_by(trial, controller, &expected, |_| hosts.spoil(CABLE_MEGABITS));
     let lost = hosts.lost()?;
     trial.note(format!("the cable has lost {lost} packets"));
