@@ -235,9 +235,7 @@ fn single(value: f64) -> f32 {
 
 /// Returns a row of values of a node.
 pub(crate) fn row<'a>(node: &'a NodeSnapshot, metric: &'static Metric) -> Option<&'a [u64]> {
-    let mut series = node.publication().series().iter();
-    let series = series.find(|series| series.metric.name == metric.name)?;
-    Some(series.values(node.values()))
+    Some(node.publication().series_of(metric).next()?.values(node.values()))
 }
 
 fn unit(name: &str, node: Option<&NodeSnapshot>) -> MapUnit {

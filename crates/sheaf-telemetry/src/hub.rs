@@ -145,17 +145,23 @@ impl NodeSnapshot {
     /// Returns each series with its values. Of a metric that is [sparse](Metric::sparse), only series that are not 0, and those whose last
     /// label is empty.
     pub fn series(&self) -> impl Iterator<Item = (&Series, &[u64])> {
-        let series = self.publication.series().iter().map(|series| (series, series.values(&self.values)));
-        series.filter(|(series, values)| {
+        self.shown(self.publication.series().iter())
+    }
+
+    /// Returns the series of a metric with their values, as [`series`](Self::series) does.
+    pub fn of(&self, metric: &'static Metric) -> impl Iterator<Item = (&Series, &[u64])> {
+        self.shown(self.publication.series_of(metric))
+    }
+
+    fn shown<'a>(
+        &'a self,
+        series: impl Iterator<Item = &'a Series>,
+    ) -> impl Iterator<Item = (&'a Series, &'a [u64])> {
+        series.map(|series| (series, series.values(&self.values))).filter(|(series, values)| {
             let has_occurred = values.iter().any(|value| *value > 0);
             let is_general = series.labels.last().is_none_or(String::is_empty);
             !values.is_empty() && (has_occurred || is_general || !series.metric.sparse)
         })
-    }
-
-    /// Returns the series of a metric with their values.
-    pub fn of(&self, metric: &'static Metric) -> impl Iterator<Item = (&Series, &[u64])> {
-        self.series().filter(move |(series, _)| series.metric.name == metric.name)
     }
 
     /// Returns a label of each series of a metric that is 1, as a state that holds is.
@@ -234,6 +240,29 @@ mod tests {
         assert_eq!(snapshot.by_label(&catalog::EVENT_DROPS)["stopped"], 11);
         assert_eq!(snapshot.nodes["a"].value(&catalog::EVENT_DROPS, "late"), Some(2));
         assert_eq!(snapshot.nodes["b"].value(&catalog::EVENT_DROPS, "late"), None);
+    }
+
+    #[test]
+    fn the_series_of_a_metric_are_those_of_all_series_that_have_it() {
+        let mut list = SeriesList::default();
+        list.add(&catalog::EVENT_DROPS, &["late"]);
+        list.add(&catalog::TRIGGERS, &[]);
+        list.add(&catalog::EVENT_DROPS, &["stopped"]);
+        let never = list.add(&catalog::SOURCE_MISSING, &["7", "late"]);
+        list.add(&catalog::SOURCE_MISSING, &["8", "late"]);
+        let mut publisher = list.publish();
+        let hub = Hub::default();
+        hub.add("a", publisher.publication());
+        publisher.publish(0, |to| to.set(never.plus(1), 3));
+        let node = &hub.snapshot().nodes["a"];
+        for metric in catalog::ALL {
+            let of_all = node.series().filter(|(series, _)| series.metric.name == metric.name);
+            assert!(node.of(metric).eq(of_all), "{}", metric.name);
+        }
+        let missing: Vec<_> =
+            node.of(&catalog::SOURCE_MISSING).map(|(series, _)| &*series.labels[0]).collect();
+        assert_eq!(missing, ["8"], "a source that never lacked is left out");
+        assert_eq!(node.of(&catalog::EVENT_DROPS).count(), 2);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use crate::buckets;
 use crate::metric::{Kind, Metric};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -103,8 +104,13 @@ impl SeriesList {
     /// Makes the memory for the values, all 0, and the side that writes it.
     #[must_use]
     pub fn publish(self) -> Publisher {
+        let mut by_metric = HashMap::<_, Vec<usize>>::new();
+        for (place, series) in self.series.iter().enumerate() {
+            by_metric.entry(series.metric.name).or_default().push(place);
+        }
         let publication = Arc::new(Publication {
             series: self.series,
+            by_metric,
             sequence: AtomicU64::new(0),
             at_ns: AtomicU64::new(0),
             values: (0..self.values).map(|_| AtomicU64::new(0)).collect(),
@@ -117,6 +123,8 @@ impl SeriesList {
 #[derive(Debug)]
 pub struct Publication {
     series: Vec<Series>,
+    /// Places of the series of each metric, by its name. Readers ask for each metric many times a second, and there may be thousands of series.
+    by_metric: HashMap<&'static str, Vec<usize>>,
     /// Number of changes, times two; odd during one.
     sequence: AtomicU64,
     /// When the values were published, on the clock of their node.
@@ -129,6 +137,12 @@ impl Publication {
     #[must_use]
     pub fn series(&self) -> &[Series] {
         &self.series
+    }
+
+    /// Returns the series of a metric, in the order in which they were listed.
+    pub fn series_of(&self, metric: &Metric) -> impl Iterator<Item = &Series> {
+        let places = self.by_metric.get(metric.name).map(Vec::as_slice).unwrap_or_default();
+        places.iter().map(|place| &self.series[*place])
     }
 
     /// Returns how often values were published. A thread that works publishes again and again, also if nothing has changed.

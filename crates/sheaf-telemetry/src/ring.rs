@@ -23,7 +23,12 @@ impl<const WORDS: usize> Ring<WORDS> {
     }
 
     fn place(&self, number: u64) -> &[AtomicU64; WORDS] {
-        &self.entries[usize::try_from(number).unwrap_or(usize::MAX) & (self.entries.len() - 1)]
+        &self.entries[self.index(number)]
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "only the low bits count")]
+    fn index(&self, number: u64) -> usize {
+        number as usize & (self.entries.len() - 1)
     }
 }
 
@@ -78,26 +83,34 @@ impl<const WORDS: usize> RingReader<WORDS> {
         Self { ring, next: 0, copy: Vec::new() }
     }
 
-    /// Passes the entries that were published since the last call to `take`, oldest first. Returns the number of those that were
-    /// overwritten before they could be read.
-    pub fn read(&mut self, mut take: impl FnMut([u64; WORDS])) -> u64 {
-        let capacity = self.ring.entries.len() as u64;
+    /// Returns the number of entries that the ring holds: at most so many are passed on at once.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.ring.capacity()
+    }
+
+    /// Returns the entries that were published since the last call, oldest first, and the number of those that were overwritten before
+    /// they could be read.
+    pub fn read(&mut self) -> (&[[u64; WORDS]], u64) {
+        let capacity = self.ring.entries.len();
         let head = self.ring.head.load(Ordering::Acquire);
-        let first = self.next.max(head.saturating_sub(capacity));
+        let first = self.next.max(head.saturating_sub(capacity as u64));
+        let count = usize::try_from(head - first).unwrap_or(usize::MAX);
+        let begin = self.ring.index(first);
+        let (to_the_end, from_the_start) =
+            (count.min(capacity - begin), count.saturating_sub(capacity - begin));
+        let entries = &self.ring.entries;
+        let entries = entries[begin..begin + to_the_end].iter().chain(&entries[..from_the_start]);
         self.copy.clear();
-        for number in first..head {
-            let place = self.ring.place(number);
-            self.copy.push(std::array::from_fn(|word| place[word].load(Ordering::Relaxed)));
-        }
+        self.copy.extend(entries.map(|entry| entry.each_ref().map(|word| word.load(Ordering::Relaxed))));
         // The second look at the head must come after all these loads. The entry with its number may be half written.
         fence(Ordering::Acquire);
-        let overwritten = (self.ring.head.load(Ordering::Relaxed) + 1).saturating_sub(capacity);
+        let overwritten = (self.ring.head.load(Ordering::Relaxed) + 1).saturating_sub(capacity as u64);
         let valid = first.max(overwritten).min(head);
         let skip = usize::try_from(valid - first).unwrap_or(usize::MAX);
-        self.copy.iter().skip(skip).for_each(|entry| take(*entry));
         let lost = valid - self.next;
         self.next = head;
-        lost
+        (&self.copy[skip..], lost)
     }
 }
 
@@ -120,10 +133,10 @@ mod tests {
                 let reading = scope.spawn(move || {
                     let (mut seen, mut lost, mut last) = (0, 0, None);
                     while seen + lost < ENTRIES {
-                        let mut in_this_read = Vec::new();
-                        lost += reader.read(|words| in_this_read.push(words));
+                        let (in_this_read, missed) = reader.read();
+                        lost += missed;
                         for words in in_this_read {
-                            assert_eq!(words, entry(words[0]), "torn");
+                            assert_eq!(*words, entry(words[0]), "torn");
                             assert!(last < Some(words[0]), "not in order");
                             last = Some(words[0]);
                             seen += 1;
@@ -145,12 +158,14 @@ mod tests {
         let mut seen = Vec::new();
         for number in 0..100 {
             writer.push([number]);
-            if number % 7 == 6 {
-                assert_eq!(reader.read(|[word]| seen.push(word)), 0);
+            if number % 7 == 6 || number == 99 {
+                let (entries, lost) = reader.read();
+                assert_eq!(lost, 0);
+                seen.extend(entries.iter().flatten().copied());
             }
         }
-        assert_eq!(reader.read(|[word]| seen.push(word)), 0);
         assert_eq!(seen, (0..100).collect::<Vec<_>>());
+        assert_eq!(reader.read(), (&[][..], 0));
     }
 
     #[test]
@@ -158,9 +173,9 @@ mod tests {
         let mut writer = RingWriter::<1>::new(8);
         let mut reader = RingReader::new(writer.ring());
         (0..20).for_each(|number| writer.push([number]));
-        let mut seen = Vec::new();
         // The oldest place may be written at this moment, so it counts as overwritten.
-        assert_eq!(reader.read(|[word]| seen.push(word)), 13);
-        assert_eq!(seen, (13..20).collect::<Vec<_>>());
+        let (entries, lost) = reader.read();
+        assert_eq!(lost, 13);
+        assert!(entries.iter().flatten().copied().eq(13..20), "{entries:?}");
     }
 }

@@ -134,13 +134,17 @@ impl Stamp {
     /// Returns the low 48 bits of the ids of its first and its last event. The last is the lower one where ids pass zero.
     #[must_use]
     pub const fn bounds(&self) -> (u64, u64) {
-        (self.first, (self.first + self.count - 1) & ((1 << EVENT_BITS) - 1))
+        bounds(self.first_word())
+    }
+
+    /// Returns the first of its words: the first event, and the number of those that follow it.
+    const fn first_word(&self) -> u64 {
+        self.first << 16 | (self.count - 1)
     }
 
     fn words(&self) -> [u64; 2] {
-        let event = self.first << 16 | (self.count - 1);
         let time = self.at_ns & ((1 << TIME_BITS) - 1);
-        [event, time | (self.stage as u64) << TIME_BITS | u64::from(self.detail) << DETAIL_SHIFT]
+        [self.first_word(), time | (self.stage as u64) << TIME_BITS | u64::from(self.detail) << DETAIL_SHIFT]
     }
 
     /// Reads a stamp that was made at most 39 hours before `now_ns`. Returns `None` if the words are those of no stamp.
@@ -158,6 +162,12 @@ impl Stamp {
             detail: u16::try_from(rest >> DETAIL_SHIFT).unwrap_or(MOST_DETAIL),
         })
     }
+}
+
+/// Returns the low 48 bits of the ids of the first and the last event of a stamp, out of its first word.
+const fn bounds(word: u64) -> (u64, u64) {
+    let first = word >> 16;
+    (first, low(first + (word & (MOST_EVENTS - 1))))
 }
 
 /// Returns the part of an event id that stamps have.
@@ -286,9 +296,9 @@ mod tests {
 
     fn read(stamper: &Stamper, now_ns: u64) -> Vec<Stamp> {
         let mut stamps = Vec::new();
-        let lost = RingReader::new(stamper.stamps.ring()).read(|words| {
-            stamps.extend(Stamp::from_words(words, now_ns));
-        });
+        let mut reader = RingReader::new(stamper.stamps.ring());
+        let (words, lost) = reader.read();
+        stamps.extend(words.iter().filter_map(|words| Stamp::from_words(*words, now_ns)));
         assert_eq!(lost, 0);
         stamps
     }

@@ -145,7 +145,8 @@ impl Relay {
             }
         })));
         let stamps = stamps.map(LocalStamps::new);
-        let writer = Writer { gauges, feed: metrics.then(Feed::default), waits_for: None, stamps };
+        let feed = metrics.then(Feed::default);
+        let writer = Writer { gauges, feed, waits_for: None, stamps, batch: Batch::default() };
         let body = move || writer.run(&records);
         let thread = std::thread::Builder::new().name("relay".into()).spawn(body);
         Ok(Self { sender: Some(sender), thread: Some(thread.context("cannot start a thread")?) })
@@ -190,6 +191,8 @@ struct Writer {
     feed: Option<Feed>,
     waits_for: Option<String>,
     stamps: Option<LocalStamps>,
+    /// Records of the present turn.
+    batch: Batch,
 }
 
 impl Writer {
@@ -202,46 +205,52 @@ impl Writer {
         while until.is_none_or(|until| Instant::now() < until) {
             match records.recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Ok(Work::Write(Record::NodeEnded)) => {
-                    self.write_news();
-                    write(&Record::NodeEnded);
+                    self.add_news();
+                    self.batch.add(&Record::NodeEnded);
                     until = Some(Instant::now() + PATIENCE);
                 }
-                Ok(Work::Write(record)) => write(&record),
+                Ok(Work::Write(record)) => self.batch.add(&record),
                 Ok(Work::WriteLast(record)) => {
-                    self.write_news();
-                    write(&record);
+                    self.add_news();
+                    self.batch.add(&record);
                 }
                 Ok(Work::Find(events)) => self.find(&events),
                 Err(RecvTimeoutError::Timeout) => {
-                    self.write_news();
+                    self.add_news();
                     next = Instant::now() + PERIOD;
                 }
-                Err(RecvTimeoutError::Disconnected) => return self.write_news(),
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.add_news();
+                    return self.batch.write();
+                }
             }
+            self.batch.write();
         }
     }
 
-    fn write_news(&mut self) {
-        let waits_for = console::waits_for(&self.gauges.snapshot());
-        if waits_for != self.waits_for {
-            write(&Record::WaitsFor(waits_for.clone()));
-            self.waits_for = waits_for;
+    fn add_news(&mut self) {
+        let Self { gauges, feed, waits_for, stamps, batch } = self;
+        let now_waits_for = console::waits_for(&gauges.snapshot());
+        if now_waits_for != *waits_for {
+            batch.add(&Record::WaitsFor(now_waits_for.clone()));
+            *waits_for = now_waits_for;
         }
-        if let Some(stamps) = &mut self.stamps {
-            stamps.take(|news| write(&news.into()));
+        if let Some(stamps) = stamps {
+            stamps.take(|news| batch.add(&news.into()));
         }
         // A process is one node.
-        if let Some(feed) = &mut self.feed {
-            feed.each(&self.gauges.hub().snapshot(), |_, record| write(&record));
+        if let Some(feed) = feed {
+            feed.each(&gauges.hub().snapshot(), |_, record| batch.add(&record));
         }
     }
 
     fn find(&mut self, events: &[u64]) {
-        if let Some(stamps) = &mut self.stamps {
-            stamps.take(|news| write(&news.into()));
-            stamps.find(events, |news| write(&news.into()));
+        let Self { stamps, batch, .. } = self;
+        if let Some(stamps) = stamps {
+            stamps.take(|news| batch.add(&news.into()));
+            stamps.find(events, |news| batch.add(&news.into()));
         }
-        write(&Record::Answered(events.to_vec()));
+        batch.add(&Record::Answered(events.to_vec()));
     }
 }
 
@@ -281,9 +290,38 @@ impl Feed {
 
 /// Writes a record for the parent.
 pub(crate) fn write(record: &Record) {
-    let Ok(text) = serde_json::to_string(record) else { return };
-    // Without a parent there is nobody to tell.
-    let _ = writeln!(std::io::stdout().lock(), "{RECORD_SEPARATOR}{text}");
+    let mut batch = Batch::default();
+    batch.add(record);
+    batch.write();
+}
+
+/// Records that are written together: most are short, and a system call for each would cost more than to make it.
+#[derive(Default)]
+struct Batch(Vec<u8>);
+
+impl Batch {
+    /// Size from which on the records are written at once.
+    const LARGE: usize = 64 << 10;
+
+    fn add(&mut self, record: &Record) {
+        let begin = self.0.len();
+        let _ = write!(self.0, "{RECORD_SEPARATOR}");
+        match serde_json::to_writer(&mut self.0, record) {
+            Ok(()) => self.0.push(b'\n'),
+            Err(_) => self.0.truncate(begin),
+        }
+        if self.0.len() >= Self::LARGE {
+            self.write();
+        }
+    }
+
+    fn write(&mut self) {
+        if !self.0.is_empty() {
+            // Without a parent there is nobody to tell.
+            let _ = std::io::stdout().lock().write_all(&self.0);
+            self.0.clear();
+        }
+    }
 }
 
 /// Handles the records of one child, in its parent.
@@ -391,6 +429,19 @@ impl Relayed {
 mod tests {
     use super::*;
     use sheaf_telemetry::Hub;
+
+    #[test]
+    fn records_of_a_batch_are_read_one_by_one() {
+        let records = [Record::Remark([1, u64::MAX, 0, 7]), Record::Answered(vec![]), Record::NodeEnded];
+        let mut batch = Batch::default();
+        records.iter().for_each(|record| batch.add(record));
+        let text = String::from_utf8(batch.0).expect("JSON is UTF-8");
+        let read = text.split_terminator('\n').map(|line| {
+            let record = line.strip_prefix(RECORD_SEPARATOR).expect("a record begins with its separator");
+            serde_json::from_str::<Record>(record).expect("a record can be read")
+        });
+        assert!(read.eq(records), "{text}");
+    }
 
     /// The last values of a node must reach its parent, also if they are published while a thread takes the values before.
     #[test]

@@ -2,6 +2,7 @@
 
 use super::{NodeStamps, Stamp, StampHub, low};
 use crate::ring::RingReader;
+use crate::stamps;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -21,7 +22,32 @@ struct Bundle {
     taken_ns: u64,
     /// Lowest and highest of the events, low bits.
     events: (u64, u64),
+    /// Index of its block.
+    block: usize,
+    /// Number of its stamps.
+    count: usize,
+}
+
+/// Memory of all bundles, in blocks of [`TOGETHER`] stamps. It is one piece, because blocks that are allocated one by one while a store
+/// fills up cost more than all the rest of it.
+#[derive(Debug, Default)]
+struct Blocks {
     words: Vec<[u64; 2]>,
+    free: Vec<usize>,
+}
+
+impl Blocks {
+    /// Allocates the memory, if that was not done. The operating system provides it where it is used.
+    fn allocate(&mut self) {
+        if self.words.is_empty() {
+            self.words = vec![[0; 2]; KEPT];
+            self.free = (0..KEPT / TOGETHER).rev().collect();
+        }
+    }
+
+    fn of(&self, bundle: &Bundle) -> &[[u64; 2]] {
+        &self.words[bundle.block * TOGETHER..][..bundle.count]
+    }
 }
 
 /// The stamps of a node.
@@ -49,7 +75,7 @@ pub struct FoundStamp<'a> {
 pub struct StampStore {
     /// By name; of a node that has begun again, the former life is first.
     nodes: Vec<Kept>,
-    kept: usize,
+    blocks: Blocks,
     overwritten: Overwritten,
 }
 
@@ -72,42 +98,22 @@ impl StampStore {
                 self.nodes.push(Kept { node, stamps, remarks, bundles: VecDeque::new() });
             }
         }
-        let Self { nodes, kept, overwritten } = self;
-        for Kept { stamps, remarks, bundles, .. } in &mut *nodes {
-            // Stamps first: an event has those that were made before its remark.
-            let mut remarked = Vec::new();
-            overwritten.remarks += remarks.read(|words| remarked.push(words));
-            overwritten.stamps += stamps.read(|words| {
-                let Some(stamp) = Stamp::from_words(words, now_ns) else { return };
-                let (first, last) = stamp.bounds();
-                match bundles.back_mut().filter(|bundle| bundle.words.len() < TOGETHER) {
-                    Some(Bundle { taken_ns, events, words: all }) => {
-                        *taken_ns = now_ns;
-                        *events = (events.0.min(first.min(last)), events.1.max(last.max(first)));
-                        all.push(words);
-                    }
-                    None => {
-                        let mut all = Vec::with_capacity(TOGETHER);
-                        all.push(words);
-                        let events = (first.min(last), last.max(first));
-                        bundles.push_back(Bundle { taken_ns: now_ns, events, words: all });
-                    }
-                }
-                *kept += 1;
-            });
-            remarked.into_iter().for_each(&mut *note);
+        for index in 0..self.nodes.len() {
+            self.make_room(self.nodes[index].stamps.capacity());
+            let Self { nodes, blocks, overwritten } = self;
+            nodes[index].take(blocks, overwritten, now_ns, note);
         }
-        self.forget();
         self.nodes.retain(|kept| !kept.bundles.is_empty() || Arc::strong_count(&kept.node) > 1);
     }
 
-    /// Leaves out the oldest stamps beyond the limit.
-    fn forget(&mut self) {
-        while self.kept > KEPT {
+    /// Frees the oldest blocks until there are enough for as many stamps of one node, with a first block that is in use already.
+    fn make_room(&mut self, stamps: usize) {
+        self.blocks.allocate();
+        while self.blocks.free.len() < stamps.div_ceil(TOGETHER) {
             let oldest = self.nodes.iter_mut().filter(|kept| !kept.bundles.is_empty());
             let oldest = oldest.min_by_key(|kept| kept.bundles.front().map(|bundle| bundle.taken_ns));
             let Some(bundle) = oldest.and_then(|kept| kept.bundles.pop_front()) else { break };
-            self.kept -= bundle.words.len();
+            self.blocks.free.push(bundle.block);
         }
     }
 
@@ -130,8 +136,8 @@ impl StampStore {
         let mut found: BTreeMap<u64, Vec<FoundStamp<'_>>> = BTreeMap::new();
         for kept in &self.nodes {
             for bundle in kept.bundles.iter().filter(|bundle| !within(wanted, bundle.events).is_empty()) {
-                let stamps =
-                    bundle.words.iter().filter_map(|words| Stamp::from_words(*words, bundle.taken_ns));
+                let words = self.blocks.of(bundle).iter();
+                let stamps = words.filter_map(|words| Stamp::from_words(*words, bundle.taken_ns));
                 for stamp in stamps {
                     let (first, last) = stamp.bounds();
                     let near = if first <= last { within(wanted, (first, last)) } else { wanted };
@@ -142,6 +148,48 @@ impl StampStore {
             }
         }
         found
+    }
+}
+
+impl Kept {
+    /// Takes what the node has published since the last call.
+    fn take(
+        &mut self,
+        blocks: &mut Blocks,
+        overwritten: &mut Overwritten,
+        now_ns: u64,
+        note: &mut dyn FnMut([u64; 4]),
+    ) {
+        let Self { stamps, remarks, bundles, .. } = self;
+        // Stamps are kept before remarks are passed on: an event has those that were made before its remark.
+        let (remarked, lost) = remarks.read();
+        overwritten.remarks += lost;
+        let (mut stamps, lost) = stamps.read();
+        overwritten.stamps += lost;
+        while !stamps.is_empty() {
+            if bundles.back().is_none_or(|bundle| bundle.count == TOGETHER) {
+                let Some(block) = blocks.free.pop() else { break };
+                bundles.push_back(Bundle { taken_ns: now_ns, events: (u64::MAX, 0), block, count: 0 });
+            }
+            let Some(bundle) = bundles.back_mut() else { break };
+            let (these, rest) = stamps.split_at(stamps.len().min(TOGETHER - bundle.count));
+            blocks.words[bundle.block * TOGETHER + bundle.count..][..these.len()].copy_from_slice(these);
+            bundle.note(these, now_ns);
+            stamps = rest;
+        }
+        remarked.iter().for_each(|words| note(*words));
+    }
+}
+
+impl Bundle {
+    /// Takes note of further stamps, which were taken now.
+    fn note(&mut self, stamps: &[[u64; 2]], now_ns: u64) {
+        self.count += stamps.len();
+        self.taken_ns = now_ns;
+        for words in stamps {
+            let (first, last) = stamps::bounds(words[0]);
+            self.events = (self.events.0.min(first.min(last)), self.events.1.max(first.max(last)));
+        }
     }
 }
 
@@ -156,6 +204,7 @@ fn within(wanted: &[(u64, u64)], (first, last): (u64, u64)) -> &[(u64, u64)] {
 mod tests {
     use super::super::{Stage, StampLabels};
     use super::*;
+    use std::collections::BTreeSet;
 
     fn find(store: &StampStore, events: impl IntoIterator<Item = u64>) -> BTreeMap<u64, Vec<FoundStamp<'_>>> {
         let (mut found, events) = (BTreeMap::new(), events.into_iter().collect::<Vec<_>>());
@@ -218,7 +267,12 @@ mod tests {
         }
         node.flush();
         store.take(&hub, last, &mut |_| {});
-        assert!(store.kept <= KEPT && store.kept > KEPT - 2 * TOGETHER, "{}", store.kept);
+        let kept: usize = store.nodes[0].bundles.iter().map(|bundle| bundle.count).sum();
+        let ring = store.nodes[0].stamps.capacity();
+        assert!(kept <= KEPT && kept > KEPT - ring - 2 * TOGETHER, "{kept}");
+        let used: BTreeSet<_> = store.nodes[0].bundles.iter().map(|bundle| bundle.block).collect();
+        assert_eq!(used.len(), store.nodes[0].bundles.len(), "no block is used twice");
+        assert_eq!(used.len() + store.blocks.free.len(), KEPT / TOGETHER, "and none is lost");
         assert!(find(&store, [0]).is_empty());
         assert_eq!(find(&store, [last * 2]).len(), 1);
         assert_eq!(store.take_overwritten(), Overwritten::default());
