@@ -395,8 +395,8 @@ impl TcpEndpoint {
         self.stats.reads += 1;
         let node = Some(guest.greeting.node);
         match endpoint::receive_slice(stream, tls.as_deref_mut(), buffer.room()) {
-            // It hangs up where the answer did not prove anything to it: it has another key.
-            Ok(0) => self.refuse(slot, node, Refusal::WrongKey),
+            // It also hangs up where the answer did not prove anything to it, because it has another key.
+            Ok(0) => self.refuse(slot, node, Refusal::NoProof),
             Ok(bytes) => match buffer.filled(bytes).map(|proof| said.verify(proof)) {
                 None => {}
                 Some(Ok(())) => {
@@ -411,7 +411,7 @@ impl TcpEndpoint {
             Err(error) => match error.kind() {
                 ErrorKind::WouldBlock => *readable = false,
                 ErrorKind::Interrupted => {}
-                _ => self.refuse(slot, node, Refusal::WrongKey),
+                _ => self.refuse(slot, node, Refusal::NoProof),
             },
         }
     }

@@ -218,6 +218,7 @@ fn code(refusal: Refusal) -> u16 {
         | Refusal::NarrowPath { .. }
         | Refusal::Tls(_)
         | Refusal::NoGreeting
+        | Refusal::NoProof
         | Refusal::Other(_) => 6,
     }
 }

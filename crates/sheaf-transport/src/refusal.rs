@@ -57,6 +57,12 @@ pub enum Refusal {
         "peer has another key than this node, or is a stranger; give all nodes copies of one file as `transport.key_file`"
     )]
     WrongKey,
+    /// The peer hung up where it had to prove that it has the key of the run.
+    #[error(
+        "peer hung up before it proved that it has the key of the run: it ended at that moment, has another key, or is a stranger; if it \
+         does so again, give all nodes copies of one file as `transport.key_file`"
+    )]
+    NoProof,
     /// The peer sends through another provider of libfabric.
     #[error("peer uses another provider of libfabric; all nodes need the same `transport.provider`")]
     WrongProvider,

@@ -35,9 +35,10 @@ impl LinkStats {
     pub fn count_refusal(&mut self, reason: Refusal) {
         self.links_refused += 1;
         match reason {
-            Refusal::WrongKey | Refusal::KeyOnOneSide | Refusal::Tls(TlsProblem::WrongNode) => {
-                self.links_unproven += 1
-            }
+            Refusal::WrongKey
+            | Refusal::NoProof
+            | Refusal::KeyOnOneSide
+            | Refusal::Tls(TlsProblem::WrongNode) => self.links_unproven += 1,
             Refusal::InUse => self.links_in_use += 1,
             _ => {}
         }
