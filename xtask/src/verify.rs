@@ -224,7 +224,7 @@ pub(crate) fn ci(arguments: &CiArguments) -> Result<()> {
             let release = ReleaseSteps::start()?;
             let dev = dev_steps(&mut steps);
             // A failure does not hide others.
-            let released = steps.step("steps with the release build", || release.end());
+            let released = steps.step("waiting for the steps with the release build", || release.end());
             dev.and(released)?;
         }
     }
