@@ -336,6 +336,9 @@ pub(crate) fn nightly(arguments: &NightlyArguments) -> Result<()> {
 }
 
 #[cfg(test)]
+mod ci_script;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
