@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 pub(crate) struct LogArguments {
-    /// Run: its number or its directory [default: the newest].
+    /// Run: its number or its directory, or a directory of runs (its newest) [default: the newest].
     #[arg(value_name = "RUN")]
     run: Option<String>,
     /// Directory of runs in which a number is looked up.

@@ -32,7 +32,7 @@ pub(crate) use named::check_name;
 pub(crate) use noting::{note, note_addition_later};
 pub(crate) use record::Record;
 use record::State;
-use sheaf_store::run::{MANIFEST_NAME, RunLock, runs_in};
+use sheaf_store::run::{MANIFEST_NAME, RunLock, newest_of, runs_in};
 use std::path::{Path, PathBuf};
 pub(crate) use table::utc;
 
@@ -98,7 +98,7 @@ struct Place {
 
 #[derive(Debug, Args)]
 struct ShowArguments {
-    /// Run: its number or its directory.
+    /// Run: its number or its directory; a directory of runs stands for its newest.
     #[arg(value_name = "RUN")]
     run: String,
     #[command(flatten)]
@@ -162,7 +162,7 @@ struct CompareArguments {
 
 #[derive(Debug, Args)]
 struct CommentArguments {
-    /// Run: its number or its directory.
+    /// Run: its number or its directory; a directory of runs stands for its newest.
     #[arg(value_name = "RUN")]
     run: String,
     /// Comment.
@@ -383,14 +383,17 @@ fn comment(arguments: &CommentArguments) -> anyhow::Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-/// Returns the directory of a run that is given by its number or its directory.
+/// Returns the directory of a run that is given by its number or its directory. A directory of runs stands for its newest run.
 fn find(run: &str, place: &Place) -> anyhow::Result<PathBuf> {
     let path = Path::new(run);
     if path.is_dir() {
-        if !path.join(MANIFEST_NAME).exists() {
-            bail!("{run} is not the directory of a run: it has no {MANIFEST_NAME}");
+        let newest = newest_of(path).with_context(|| format!("cannot look for runs in {run}"))?;
+        if newest == path && !path.join(MANIFEST_NAME).exists() {
+            bail!(
+                "{run} is neither the directory of a run, because it has no {MANIFEST_NAME}, nor one with runs"
+            );
         }
-        return Ok(path.to_owned());
+        return Ok(newest);
     }
     let number: u32 =
         run.parse().ok().with_context(|| format!("{run} is neither a directory nor the number of a run"))?;

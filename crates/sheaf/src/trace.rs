@@ -10,7 +10,7 @@ use sheaf_monitor::traces::{
     LeftOut, TRACE_NAME, Trace, TraceHeader, TraceReader, merge, otlp, spans, waterfall,
 };
 use sheaf_node::traces::Sample;
-use sheaf_store::run::runs_in;
+use sheaf_store::run::{newest_of, runs_in};
 use sheaf_wire::{EventId, Nanos, RunNumber};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,7 +25,7 @@ const TOGETHER: usize = 256;
 
 #[derive(Debug, Args)]
 pub(crate) struct TraceArguments {
-    /// Run: its number or its directory, or a file of traces [default: the newest run].
+    /// Run: its number or its directory, a directory of runs (its newest), or a file of traces [default: the newest run].
     #[arg(value_name = "RUN")]
     run: Option<String>,
     /// Event whose waterfall is shown. Without it, remarkable events are listed.
@@ -91,7 +91,7 @@ fn place(arguments: &TraceArguments) -> anyhow::Result<PathBuf> {
         });
     };
     if Path::new(run).exists() && run.parse::<u32>().is_err() {
-        return Ok(run.into());
+        return newest_of(Path::new(run)).with_context(|| format!("cannot look for runs in {run}"));
     }
     let number: u32 = run
         .parse()

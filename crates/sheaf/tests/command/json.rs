@@ -75,10 +75,10 @@ fn a_directory_of_runs_stands_for_its_newest_run_or_with_a_flag_for_all() {
     let all = ["runs/run000001", "runs/run000002", "runs/run000003"];
     assert_eq!(lines(scratch.sheaf("verify --all --json runs").exits(0)), all);
     assert_eq!(lines(scratch.sheaf("verify --json runs/run000001 runs").exits(0)), [all[0], all[2]]);
-    assert_eq!(
-        scratch.sheaf("dump runs").exits(0).stdout,
-        scratch.sheaf("dump runs/run000003").exits(0).stdout
-    );
+    for command in ["dump", "log", "runs show"] {
+        let said = |run: &str| scratch.sheaf(&format!("{command} {run}")).exits(0).stdout;
+        assert_eq!(said("runs"), said("runs/run000003"), "{command}");
+    }
 
     // The worst result determines the status, and an unreadable run does not prevent the check of the others.
     std::fs::write(scratch.join("runs/run000002/run.json"), "{}").unwrap();

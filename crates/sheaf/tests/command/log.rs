@@ -129,6 +129,7 @@ fn the_log_is_searched() {
     let all = find("");
     assert!(all.contains(&"builder-lost".to_owned()) && all.contains(&"run-begins".to_owned()), "{all:?}");
     assert_eq!(find("1 --code builder-lost"), ["builder-lost"]);
+    assert_eq!(find("runs"), all, "a directory of runs stands for its newest");
     assert_eq!(find("--code builder-lost --node ru0"), [""; 0]);
     assert!(!find("--severity warning").contains(&"run-begins".to_owned()));
     assert_eq!(find("--text sigkill"), ["process-restarted"]);
@@ -139,6 +140,8 @@ fn the_log_is_searched() {
     assert!(ended.stdout.trim_end().ends_with("[builder-lost]"), "{}", ended.stdout);
     scratch.sheaf("log --code no-such-code").exits(2).says(&["troubleshooting.md"]);
     scratch.sheaf("log 7").exits(1).says(&["there is no run 7"]);
+    std::fs::create_dir(scratch.join("empty")).unwrap();
+    scratch.sheaf("log empty").exits(1).says(&["empty is neither the directory of a run"]);
 }
 
 #[test]

@@ -61,6 +61,8 @@ fn assert_all_are_traced(how: &str, more: &str) {
     let summary = run(&scratch, how, more, 3);
     assert_eq!(number(&summary, "ledger.stored"), EVENTS, "{how}");
     let list = scratch.sheaf("trace 1 --last 1000 --json").exits(0).json();
+    let newest = scratch.sheaf("trace runs --last 1000 --json").exits(0).json();
+    assert_eq!(newest, list, "a directory of runs stands for its newest");
     assert_eq!(listed(&list, "incomplete"), events(|event| !is_there(3, event)), "{how}");
     assert_eq!(listed(&list, "quarantined"), events(|event| event % 10 == 7), "{how}");
     let slow = events(|event| event % 10 == 3);
