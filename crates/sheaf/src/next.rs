@@ -52,17 +52,43 @@ fn running(path: &Path) -> anyhow::Result<(PathBuf, Holder)> {
         }
     }
     running.sort_by(|(a, _), (b, _)| a.cmp(b));
-    match running.len() {
-        0 => bail!("no run in {} is in progress; name the directory of one that is", path.display()),
-        1 => Ok(running.remove(0)),
-        _ => {
-            let names: Vec<_> = running.iter().map(|(run, _)| run.display().to_string()).collect();
-            bail!("several runs are in progress: name one of {}", names.join(", "))
-        }
+    let process = |(_, holder): &(PathBuf, Holder)| (holder.host.clone(), holder.process);
+    let is_of_one_process = running.windows(2).all(|pair| process(&pair[0]) == process(&pair[1]));
+    let names = running.iter().map(|(run, _)| run.display().to_string()).collect::<Vec<_>>().join(", ");
+    match running.pop() {
+        None => bail!("no run in {} is in progress; name the directory of one that is", path.display()),
+        // A process closes the run before while the next one goes on.
+        Some(newest) if is_of_one_process => Ok(newest),
+        Some(_) => bail!("several runs are in progress: name one of {names}"),
     }
 }
 
 /// The name of this host.
 pub(crate) fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_its_process_still_closes_does_not_hide_the_one_in_progress() {
+        let place = tempfile::tempdir().unwrap();
+        let begin = |name: &str, process: u32| {
+            let run = place.path().join(name);
+            fs::create_dir(&run).unwrap();
+            RunLock::take(&run, &Holder { process, host: host(), makes_more: true }).unwrap()
+        };
+        let of_directory = || running(place.path()).map(|(run, _)| run);
+        assert!(of_directory().unwrap_err().to_string().contains("no run in"));
+        let before = begin("run000001", 7);
+        assert_eq!(of_directory().unwrap(), place.path().join("run000001"));
+        let _present = begin("run000002", 7);
+        assert_eq!(of_directory().unwrap(), place.path().join("run000002"), "both are of one process");
+        let _other = begin("run000003", 8);
+        assert!(of_directory().unwrap_err().to_string().contains("several runs are in progress"));
+        drop(before);
+        assert!(of_directory().is_err(), "runs of two processes");
+    }
 }
