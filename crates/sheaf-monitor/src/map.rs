@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use verdict::Trouble;
 
+pub(crate) use verdict::shown_time;
+
 /// First bytes of an answer: "SHMP", little endian.
 const MAGIC: u32 = 0x504D_4853;
 

@@ -48,4 +48,4 @@ mod whole_file;
 #[cfg(test)]
 mod testing;
 
-pub use whole_file::write_whole;
+pub use whole_file::{draft_of, write_whole};

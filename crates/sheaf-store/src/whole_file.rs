@@ -9,18 +9,22 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// The error of the operating system; the old file is then unchanged.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+    let (Some(directory), Some(_)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::new(ErrorKind::InvalidInput, "the path does not name a file"));
     };
-    let mut draft = name.to_owned();
-    draft.push(".draft");
-    let directory = if directory.as_os_str().is_empty() { PathBuf::from(".") } else { directory.to_owned() };
-    let draft = directory.join(draft);
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let draft = draft_of(path);
     let mut file = File::create(&draft)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&draft, path)?;
     File::open(directory)?.sync_all()
+}
+
+/// Returns where [`write_whole`] writes a file before it takes its place. A writer that is killed leaves it there.
+#[must_use]
+pub fn draft_of(path: &Path) -> PathBuf {
+    path.with_added_extension("draft")
 }
 
 #[cfg(test)]

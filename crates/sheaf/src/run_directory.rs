@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use sheaf_config::{Config, OutputKind};
 use sheaf_node::report::RunReport;
 use sheaf_protocol::output::Places;
+use sheaf_store::draft_of;
 use sheaf_store::run::{
     CodeRecord, ConfigurationOrigin, EndRecord, HistogramsRecord, Holder, HookRecord, HostRecord, LOCK_NAME,
     MANIFEST_NAME, Manifest, RunLock, SequenceRecord, SessionRecord, ValueRecord,
@@ -320,9 +321,9 @@ impl SharedManifest {
 /// Returns whether nothing is in a directory, or it does not exist. The draft of a manifest is nothing: its writer was killed before the run began.
 fn is_empty(path: &Path) -> anyhow::Result<bool> {
     let list = || -> std::io::Result<bool> {
-        let draft = format!("{MANIFEST_NAME}.draft");
+        let draft = draft_of(&path.join(MANIFEST_NAME));
         for entry in fs::read_dir(path)? {
-            if entry?.file_name().to_string_lossy() != draft {
+            if entry?.path() != draft {
                 return Ok(false);
             }
         }

@@ -2,6 +2,7 @@
 
 use super::holdups::Holdup;
 use super::{Moment, SILENT_SOURCE};
+use crate::map::shown_time;
 use crate::state::State;
 use std::time::Duration;
 
@@ -147,11 +148,6 @@ impl Load {
     /// Returns the load in words: `: 128 slots, and an event takes 1.2 ms`.
     fn shown(&self) -> String {
         let Some(time) = self.time_in_builder() else { return String::new() };
-        let time = match 1e3 * time.as_secs_f64() {
-            milliseconds if milliseconds < 10.0 => format!("{milliseconds:.1} ms"),
-            milliseconds if milliseconds < 1e3 => format!("{milliseconds:.0} ms"),
-            milliseconds => format!("{:.1} s", milliseconds / 1e3),
-        };
-        format!(": {} slots, and an event takes {time}", self.slots)
+        format!(": {} slots, and an event takes {}", self.slots, shown_time(time.as_secs_f64()))
     }
 }

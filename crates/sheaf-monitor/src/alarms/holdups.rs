@@ -112,6 +112,11 @@ impl Holdup {
     }
 }
 
+/// Returns whether a node publishes its values.
+fn reports(node: &NodeSnapshot) -> bool {
+    !node.is_gone && node.age < STOPPED
+}
+
 /// Returns what the builder units that report wait for at this moment; `None` if they hold no events.
 pub(crate) fn at(snapshot: &Snapshot, run: &RunDescription) -> Option<BTreeSet<Holdup>> {
     let nodes = |role: &'static str| {
@@ -119,7 +124,6 @@ pub(crate) fn at(snapshot: &Snapshot, run: &RunDescription) -> Option<BTreeSet<H
         of_role.filter_map(|node| Some((&*node.name, snapshot.nodes.get(&node.name)?)))
     };
     // The alarm `node-silent` is about the others.
-    let reports = |node: &NodeSnapshot| !node.is_gone && node.age < STOPPED;
     let builders: Vec<_> = nodes("builder").filter(|(_, node)| reports(node)).collect();
     let sum = |metric| builders.iter().map(|(_, node)| node.sum(metric)).sum::<u64>();
     let (building, held) = (sum(&catalog::EVENTS_BUILDING), sum(&catalog::BUFFER_EVENTS));
@@ -186,8 +190,7 @@ impl<'a> Waits<'a> {
 
     /// Returns the readout units that do not report and that are waited for.
     fn stopped(&self, snapshot: &Snapshot) -> BTreeSet<Holdup> {
-        let is_stopped =
-            |name: &str| snapshot.nodes.get(name).is_none_or(|node| node.is_gone || node.age >= STOPPED);
+        let is_stopped = |name: &str| !snapshot.nodes.get(name).is_some_and(reports);
         let readouts = self.readouts.iter().enumerate();
         let stopped =
             readouts.filter(|(index, name)| is_stopped(name) && self.row(*index).any(|wait| wait > 0));

@@ -63,13 +63,14 @@ pub(super) fn summary(pairs: &Pairs, troubles: &[Trouble]) -> String {
         Some((_, wait)) if *wait <= 0.0 => "no builder unit waits for a readout unit".to_owned(),
         Some((cell, wait)) => {
             let (readout, builder) = pairs.names(cell);
-            format!("no wait is as long as 1 s; the longest: {builder} for {readout}, {}", time(*wait))
+            format!("no wait is as long as 1 s; the longest: {builder} for {readout}, {}", shown_time(*wait))
         }
     }
 }
 
 /// Returns a time in a unit that suits its length.
-fn time(seconds: f32) -> String {
+pub(crate) fn shown_time(seconds: impl Into<f64>) -> String {
+    let seconds = seconds.into();
     match 1000.0 * seconds {
         ms if ms < 9.95 => format!("{ms:.1} ms"),
         ms if ms < 999.5 => format!("{ms:.0} ms"),
@@ -124,7 +125,7 @@ impl Pairs {
             let text = format!(
                 "builder unit {} has requested nothing for {}, while others get fragments",
                 self.builders[builder].name,
-                time(seconds)
+                shown_time(seconds)
             );
             let remedy = "look whether its output or its filter holds it up (Nodes, Dead time): it asks for no more events than it has room for";
             Some(Trouble { readout: None, builder: Some(builder), seconds: Some(seconds), text, remedy })
@@ -143,7 +144,7 @@ fn age(unit: &MapUnit) -> Option<f32> {
 fn absence(unit: &MapUnit) -> Option<(String, &'static str)> {
     match unit.condition {
         Condition::Silent => {
-            let state = format!("has not reported for {}", time(age(unit).unwrap_or(0.0)));
+            let state = format!("has not reported for {}", shown_time(age(unit).unwrap_or(0.0)));
             Some((state, "look at its host: its process is stopped, hangs or gets no processor time"))
         }
         Condition::Ended => {
@@ -233,7 +234,7 @@ impl<'a> Waits<'a> {
             unit.name,
             cells.len(),
             self.known.len(),
-            time(oldest)
+            shown_time(oldest)
         );
         let remedy =
             "look whether one of its sources is silent (Sources), then at its host and its network port";
@@ -247,7 +248,7 @@ impl<'a> Waits<'a> {
             "builder unit {}: it waits for {} of {others} readout units, the oldest event for {}",
             self.pairs.builders[builder].name,
             cells.len(),
-            time(oldest)
+            shown_time(oldest)
         );
         let remedy = "look at its network port and the load of its host; it can be stopped and started again: its events are built elsewhere";
         Trouble { readout: None, builder: Some(builder), seconds: Some(oldest), text, remedy }
@@ -256,7 +257,8 @@ impl<'a> Waits<'a> {
     fn slow_pair(&self, cell: usize) -> Trouble {
         let (rows, oldest) = (self.pairs.readouts.len(), self.pairs.waits[cell]);
         let (readout, builder) = self.pairs.names(cell);
-        let text = format!("one pair: {builder} waits for {readout}, the oldest event for {}", time(oldest));
+        let text =
+            format!("one pair: {builder} waits for {readout}, the oldest event for {}", shown_time(oldest));
         let remedy = "look at the connection between the two: cables, ports of switches, losses";
         Trouble {
             readout: Some(cell % rows),
@@ -271,8 +273,8 @@ impl<'a> Waits<'a> {
         let most = self.pairs.waits.iter().copied().fold(0.0, f32::max);
         let text = format!(
             "half of all pairs wait for {} or longer, up to {}, and no readout unit, builder unit or pair stands out",
-            time(self.median),
-            time(most)
+            shown_time(self.median),
+            shown_time(most)
         );
         let remedy = "look at what all have in common: the network, processor time, and sources that events wait for (Sources, Dead time)";
         Trouble { readout: None, builder: None, seconds: Some(most), text, remedy }

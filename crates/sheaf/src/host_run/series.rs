@@ -191,9 +191,7 @@ impl Series {
             self.queued = Some(run);
             return Ok(());
         }
-        if let Next::Ready(unwanted) = std::mem::replace(&mut self.next, Next::Nothing) {
-            unwanted.part.abandon();
-        }
+        self.abandon_next();
         self.next = Next::Prepares { run: run.number, waiting: Vec::new(), is_called_off: false };
         let work = self.work.clone();
         let body = move || {

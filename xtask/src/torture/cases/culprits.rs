@@ -126,7 +126,7 @@ fn alarm_of(controller: &Controller) -> Result<Value> {
     }
 }
 
-/// Stops something for most of the time: `halt` is told whether it is to be stopped, or is to go on.
+/// Calls `halt(true)` to stop something and `halt(false)` to resume it, so that it is stopped for most of the time.
 fn slow(is_over: &AtomicBool, mut halt: impl FnMut(bool) -> Result<()>) -> Result<()> {
     while !is_over.load(Ordering::Relaxed) {
         halt(true)?;
