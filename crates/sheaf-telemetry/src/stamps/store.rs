@@ -135,12 +135,17 @@ impl StampStore {
     fn find_together(&self, wanted: &[(u64, u64)]) -> BTreeMap<u64, Vec<FoundStamp<'_>>> {
         let mut found: BTreeMap<u64, Vec<FoundStamp<'_>>> = BTreeMap::new();
         for kept in &self.nodes {
-            for bundle in kept.bundles.iter().filter(|bundle| !within(wanted, bundle.events).is_empty()) {
-                let words = self.blocks.of(bundle).iter();
-                let stamps = words.filter_map(|words| Stamp::from_words(*words, bundle.taken_ns));
-                for stamp in stamps {
-                    let (first, last) = stamp.bounds();
-                    let near = if first <= last { within(wanted, (first, last)) } else { wanted };
+            for bundle in &kept.bundles {
+                let near = within(wanted, bundle.events);
+                let (Some((lowest, _)), Some((highest, _))) = (near.first(), near.last()) else { continue };
+                for words in self.blocks.of(bundle) {
+                    let (first, last) = stamps::bounds(words[0]);
+                    // Nearly all stamps of a bundle are of events before or behind those that are looked for.
+                    if first <= last && (last < *lowest || first > *highest) {
+                        continue;
+                    }
+                    let Some(stamp) = Stamp::from_words(*words, bundle.taken_ns) else { continue };
+                    let near = if first <= last { within(near, (first, last)) } else { near };
                     for (_, event) in near.iter().filter(|(_, event)| stamp.covers(*event)) {
                         found.entry(*event).or_default().push(FoundStamp { node: &kept.node, stamp });
                     }
@@ -188,7 +193,9 @@ impl Bundle {
         self.taken_ns = now_ns;
         for words in stamps {
             let (first, last) = stamps::bounds(words[0]);
-            self.events = (self.events.0.min(first.min(last)), self.events.1.max(first.max(last)));
+            // A stamp whose ids pass zero may be of any event.
+            let (first, last) = if first <= last { (first, last) } else { (0, u64::MAX) };
+            self.events = (self.events.0.min(first), self.events.1.max(last));
         }
     }
 }
@@ -249,6 +256,31 @@ mod tests {
         assert!(!found.contains_key(&1_000_000));
         let all = find(&store, (0..10_000).rev());
         assert!(all.len() > 2 * AT_ONCE && all.keys().copied().eq(0..10_000));
+    }
+
+    #[test]
+    fn stamps_whose_ids_pass_zero_in_their_low_bits_are_found() {
+        let hub = StampHub::default();
+        let mut node = hub.add("ru0", StampLabels::default());
+        let mut store = StampStore::default();
+        let last = low(u64::MAX);
+        node.begin_round(1);
+        node.stamp(Stage::Arrived, 0, 500, 10);
+        node.stamp(Stage::Sent, 0, last - 9, 20);
+        node.flush();
+        store.take(&hub, 2, &mut |_| {});
+        let found = find(&store, [last - 10, last - 5, last + 1, last + 10, last + 11, 505]);
+        let events: Vec<_> =
+            found.into_iter().map(|(event, stamps)| (event, stamps[0].stamp.stage)).collect();
+        assert_eq!(
+            events,
+            [
+                (505, Stage::Arrived),
+                (last - 5, Stage::Sent),
+                (last + 1, Stage::Sent),
+                (last + 10, Stage::Sent)
+            ]
+        );
     }
 
     #[test]
