@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `model` | a trace, as it is in files |
 //! | `collector` | the thread that takes them, and writes the traces of remarkable events |
+//! | `local` | stamps of the nodes of a process whose collector is in another one |
+//! | `limit` | the traces that begin in a second |
 //! | `open` | traces of events that have not ended, or whose last stamps are not here |
 //! | `trace_file` | files of traces: bounded writers, and readers that follow a file |
 //! | `spans` | intervals between stamps |
@@ -16,6 +18,8 @@
 
 mod collector;
 mod length;
+mod limit;
+mod local;
 mod model;
 mod open;
 pub mod otlp;
@@ -23,7 +27,8 @@ mod spans;
 mod trace_file;
 mod waterfall;
 
-pub use collector::{Ask, Collector, CollectorNews, CollectorOptions, LocalStamps};
+pub use collector::{Ask, Collector, CollectorNews, CollectorOptions};
+pub use local::LocalStamps;
 pub use model::{LeftOut, MissingPart, Trace, TraceEnd, TraceHeader, TraceStamp};
 pub use spans::{Span, spans};
 pub use trace_file::{TRACE_NAME, TraceReader, merge};

@@ -59,6 +59,8 @@ pub(crate) enum Record {
     Answered(Vec<u64>),
     /// Numbers of stamps and remarks that were overwritten before they were read.
     StampsLost(u64, u64),
+    /// Events of the sample, and slow ones, that are too many in a second for a trace of each.
+    TracesTooMany(u64, u64),
     /// The node has ended. Its process answers requests until the parent sends [`NodeRequest::End`].
     NodeEnded,
     /// News of the run that follows without a gap.
@@ -102,6 +104,7 @@ impl From<CollectorNews> for Record {
             CollectorNews::Stamps(event, stamps) => Self::Stamps(event, stamps),
             CollectorNews::Answered(events) => Self::Answered(events),
             CollectorNews::Lost(stamps, remarks) => Self::StampsLost(stamps, remarks),
+            CollectorNews::TooMany(samples, slow) => Self::TracesTooMany(samples, slow),
             CollectorNews::Ended => Self::NodeEnded,
         }
     }
@@ -393,6 +396,7 @@ impl Relayed {
             Record::Stamps(event, stamps) => self.collect(CollectorNews::Stamps(event, stamps)),
             Record::Answered(events) => self.collect(CollectorNews::Answered(events)),
             Record::StampsLost(stamps, remarks) => self.collect(CollectorNews::Lost(stamps, remarks)),
+            Record::TracesTooMany(samples, slow) => self.collect(CollectorNews::TooMany(samples, slow)),
             Record::Succession(news) => self.succession.iter().for_each(|take| take(news.clone())),
             Record::NodeEnded => {}
         }

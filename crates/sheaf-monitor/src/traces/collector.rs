@@ -1,25 +1,21 @@
 //! The thread that takes stamps out of the rings of all nodes, and writes the traces of remarkable events.
 
+use super::limit::{Limit, MOST_IN_A_SECOND};
 use super::model::{LeftOut, Trace, TraceEnd, TraceHeader, TraceStamp};
 use super::open::OpenTraces;
 use super::trace_file::TraceWriter;
+use crate::unix_time::unix_ns;
 use sheaf_telemetry::log_as;
-use sheaf_telemetry::stamps::{FoundStamp, Overwritten, Remark, RemarkKind, StampHub, StampStore};
+use sheaf_telemetry::stamps::{Remark, RemarkKind, StampHub, StampStore};
 use sheaf_telemetry::{Hub, Publisher, SeriesId, SeriesList, catalog};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Interval at which the rings are emptied.
 const PERIOD: Duration = Duration::from_millis(50);
-
-/// Events whose traces may begin in a second. More would cost the run more than some per cent of a processor.
-const MOST_IN_A_SECOND: u64 = 1_000;
-
-/// Events of the sample among these. With 700,000 events/s, the sample has 700 in a second.
-const MOST_SAMPLED: u64 = 50;
 
 /// Messages of other processes that wait for the collector; further ones are lost.
 const WAITING: usize = 1 << 12;
@@ -60,6 +56,8 @@ pub enum CollectorNews {
     Answered(Vec<u64>),
     /// Stamps and remarks of another process that were overwritten before they were read.
     Lost(u64, u64),
+    /// Events of the sample, and slow ones, that another process has not passed on because there were too many in a second.
+    TooMany(u64, u64),
     /// The run has ended: the last stamps are to be asked for at once.
     Ended,
 }
@@ -121,8 +119,8 @@ struct Collecting {
     ask: Option<Ask>,
     /// Whether other processes have lately taken long to answer.
     answers_are_late: bool,
-    /// Beginning of the present second, number of traces that have begun in it, and of those of the sample.
-    second: (Instant, u64, u64),
+    /// Traces that have begun in the present second.
+    limit: Limit,
     end: TraceEnd,
     /// Number of traces by reason.
     reasons: BTreeMap<&'static str, u64>,
@@ -141,7 +139,7 @@ impl Collecting {
             file: file.map(|path| TraceWriter::new(path, header, file_bytes)),
             ask,
             answers_are_late: false,
-            second: (Instant::now(), 0, 0),
+            limit: Limit::default(),
             end: TraceEnd::default(),
             reasons: BTreeMap::new(),
             metrics: metrics.as_ref().map(Counts::begin),
@@ -182,19 +180,19 @@ impl Collecting {
                 self.end.left_out.stamps += stamps;
                 self.end.left_out.remarks += remarks;
             }
+            CollectorNews::TooMany(samples, slow) => {
+                self.end.left_out.samples += samples;
+                self.end.left_out.too_many += slow;
+            }
         }
     }
 
     fn note(&mut self, words: [u64; 4]) {
         let Some(remark) = Remark::from_words(words) else { return };
         let now = Instant::now();
-        if now.duration_since(self.second.0) >= Duration::from_secs(1) {
-            self.second = (now, 0, 0);
-        }
         let is_new = self.open.of(remark.event).is_none();
         let names = &self.source_names;
-        let sample = u64::from(remark.is_sample());
-        let has_room = self.second.1 < MOST_IN_A_SECOND && self.second.2 + sample <= MOST_SAMPLED;
+        let has_room = self.limit.has_room(&remark, now);
         if is_new && has_room && remark.is_only_slow() && self.answers_are_late {
             self.end.left_out.late_answers += 1;
             return;
@@ -202,8 +200,9 @@ impl Collecting {
         let is_taken = (!is_new || has_room)
             && self.open.note(self.run, &remark, now, |source| names.get(&source).cloned());
         if is_taken {
-            self.second.1 += u64::from(is_new);
-            self.second.2 += if is_new { sample } else { 0 };
+            if is_new {
+                self.limit.count(&remark);
+            }
         } else if remark.is_sample() {
             self.end.left_out.samples += 1;
         } else if remark.kind == RemarkKind::Ended {
@@ -215,7 +214,7 @@ impl Collecting {
     fn work(&mut self, is_last: bool) {
         let mut remarks = Vec::new();
         self.answers_are_late = self.ask.is_some() && self.open.answers_are_late(Instant::now());
-        self.store.take(&self.hub, now_ns(), &mut |words| remarks.push(words));
+        self.store.take(&self.hub, unix_ns(), &mut |words| remarks.push(words));
         let lost = self.store.take_overwritten();
         self.end.left_out.stamps += lost.stamps;
         self.end.left_out.remarks += lost.remarks;
@@ -225,7 +224,7 @@ impl Collecting {
             let Self { store, open, .. } = self;
             store.find(&due, &mut |event, found| {
                 if let Some(trace) = open.of(event) {
-                    trace.add_stamps(trace_stamps(&found));
+                    trace.add_stamps(TraceStamp::of_all(&found));
                 }
             });
             for trace in self.open.settle(&due, is_last) {
@@ -293,40 +292,6 @@ impl Collecting {
     }
 }
 
-/// Stamps and remarks of the nodes of this process, for a collector in another one.
-#[derive(Debug)]
-pub struct LocalStamps {
-    hub: StampHub,
-    store: StampStore,
-}
-
-impl LocalStamps {
-    /// Makes a reader of the stamps at this hub.
-    #[must_use]
-    pub fn new(hub: StampHub) -> Self {
-        Self { hub, store: StampStore::default() }
-    }
-
-    /// Takes what nodes have published since the last call, and passes on the news for the collector.
-    pub fn take(&mut self, mut pass: impl FnMut(CollectorNews)) {
-        self.store.take(&self.hub, now_ns(), &mut |words| pass(CollectorNews::Remark(words)));
-        let Overwritten { stamps, remarks } = self.store.take_overwritten();
-        if stamps + remarks > 0 {
-            pass(CollectorNews::Lost(stamps, remarks));
-        }
-    }
-
-    /// Passes on the stamps of events.
-    pub fn find(&self, events: &[u64], mut pass: impl FnMut(CollectorNews)) {
-        let mut pass = |event, found: Vec<_>| pass(CollectorNews::Stamps(event, trace_stamps(&found)));
-        self.store.find(events, &mut pass);
-    }
-}
-
-fn trace_stamps(found: &[FoundStamp<'_>]) -> Vec<TraceStamp> {
-    found.iter().map(|found| TraceStamp::of(found.node, &found.stamp)).collect()
-}
-
 const REASONS: [&str; 5] = ["incomplete", "slow", "dropped", "quarantined", "sampled"];
 const CAUSES: [&str; 6] =
     ["file_full", "too_many", "late_answers", "sample", "remark_overwritten", "stamp_overwritten"];
@@ -352,7 +317,7 @@ impl Counts {
     fn publish(&mut self, reasons: &BTreeMap<&'static str, u64>, left_out: &LeftOut) {
         let LeftOut { file_full, too_many, late_answers, samples, remarks, stamps } = *left_out;
         let (traces, causes) = (self.traces, self.left_out);
-        self.publisher.publish(now_ns(), |to| {
+        self.publisher.publish(unix_ns(), |to| {
             for (place, reason) in REASONS.iter().enumerate() {
                 to.set(traces.plus(place), reasons.get(reason).copied().unwrap_or(0));
             }
@@ -363,9 +328,4 @@ impl Counts {
             }
         });
     }
-}
-
-fn now_ns() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }

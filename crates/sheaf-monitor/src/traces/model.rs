@@ -1,7 +1,7 @@
 //! A trace, as it is in files.
 
 use serde::{Deserialize, Serialize};
-use sheaf_telemetry::stamps::{MOST_DETAIL, NodeStamps, Stage, Stamp, StampLabels};
+use sheaf_telemetry::stamps::{FoundStamp, MOST_DETAIL, NodeStamps, Stage, Stamp, StampLabels};
 
 /// Everything that is known of an event.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -112,8 +112,13 @@ pub struct TraceStamp {
 }
 
 impl TraceStamp {
+    /// Writes out the meanings of the stamps that were found of an event.
+    pub(super) fn of_all(found: &[FoundStamp<'_>]) -> Vec<Self> {
+        found.iter().map(|found| Self::of(found.node, &found.stamp)).collect()
+    }
+
     /// Writes out the meaning of a stamp that a node has made.
-    pub(super) fn of(node: &NodeStamps, stamp: &Stamp) -> Self {
+    fn of(node: &NodeStamps, stamp: &Stamp) -> Self {
         let StampLabels { readouts, builders, sources } = &node.labels;
         let detail = (stamp.detail < MOST_DETAIL).then_some(stamp.detail);
         let of = |names: &[String]| detail.and_then(|index| names.get(usize::from(index)).cloned());
