@@ -5,6 +5,7 @@ use serde::Deserialize;
 use sheaf_key::{CallerProof, DoorPurposes, NoRandomness, Nonce, RunKey};
 use sheaf_machine::connect_to;
 use sheaf_wire::event_file::FileHeader;
+use sheaf_wire::link_frame::LinkFrameError;
 use sheaf_wire::tap::{
     EndReason, FRAME_BYTES, Frame, FrameHead, Selection, TapError, emit_answer, emit_subscribe,
 };
@@ -269,7 +270,7 @@ impl Client {
             Some(Frame::End(..)) => return Err(ClientError::Closed { address: address() }),
             None => return Err(ClientError::Silent { address: address() }),
             Some(_) => {
-                let error = TapError::BadValue { field: "kind", value: 0 };
+                let error = LinkFrameError::BadValue { field: "kind", value: 0 }.into();
                 return Err(ClientError::Frame { address: address(), error });
             }
         }

@@ -341,7 +341,6 @@ pub enum RecordError<E> {
 ///
 /// # Errors
 /// The problem with the record, or the error of `fetch`.
-/// The problem with the record, or what `fetch` says.
 pub fn decode_from_dispatcher<P, E>(
     record: &[u8],
     spare: Vec<Fragment<P>>,

@@ -20,6 +20,7 @@
 //! | [`key_proof`] | proofs of the key of a run, as consumers and trigger supervisors exchange them |
 //! | [`source_names`] | names of sources, for people |
 //! | [`spool_file`] | a segment of a hit spool on disk |
+//! | [`link_frame`] | frames of the links to consumers and to hit spools |
 //! | [`spool_link`] | messages between a hit spool and programs that ask it for windows |
 //! | [`tap`] | messages between a builder's door and consumers |
 //! | [`trigger`] | types of emulated triggers |
@@ -61,6 +62,7 @@ pub mod hit;
 pub mod ids;
 pub mod interval;
 pub mod key_proof;
+pub mod link_frame;
 pub mod machine;
 pub mod message;
 pub mod mix;

@@ -6,10 +6,10 @@
 pub mod fuzz;
 
 use crate::HitInterval;
-use crate::checksum::{crc32c, crc32c_append};
 use crate::codes::codes;
 use crate::hit::HIT_BYTES;
 use crate::key_proof::{AnswerBytes, ChallengeBytes, ProofBytes};
+use crate::link_frame::{FrameKind, LinkFrameError, emit_pieces};
 use crate::message::layout::layout;
 use crate::{SessionId, SourceId};
 use std::mem::size_of;
@@ -17,12 +17,11 @@ use std::ops::RangeInclusive;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The first four bytes of a frame.
-pub const MAGIC: [u8; 4] = *b"SSPL";
-/// The version of the frames. A receiver refuses every other.
-pub const VERSION: u8 = 1;
-/// Bytes of a frame before its body.
-pub const FRAME_BYTES: usize = size_of::<FrameBytes>();
+pub use crate::link_frame::{FRAME_BYTES, FrameBytes};
+
+/// The start of a frame between a hit spool and a requester.
+pub type FrameHead = crate::link_frame::FrameHead<Kind>;
+
 /// Maximum number of ranges of sources in a request.
 pub const MAX_RANGES: u32 = 1 << 16;
 /// Maximum number of bytes of hits in a frame.
@@ -82,9 +81,25 @@ codes! {
     }
 }
 
-impl Kind {
-    /// Returns the minimum and maximum bytes of a body.
-    const fn body_bytes(self) -> (u32, u32) {
+impl FrameKind for Kind {
+    type Error = SpoolLinkError;
+    const MAGIC: [u8; 4] = *b"SSPL";
+    const VERSION: u8 = 1;
+    const CALLED: &'static str = "a hit spool";
+
+    fn code(self) -> u8 {
+        self.code()
+    }
+
+    fn name(self) -> &'static str {
+        self.name()
+    }
+
+    fn from_code(code: u8) -> Option<Self> {
+        Self::from_code(code)
+    }
+
+    fn body_bytes(self) -> (u32, u32) {
         const REQUEST: u32 = size_of::<RequestBytes>() as u32;
         const PART: u32 = size_of::<PartBytes>() as u32;
         let exactly = match self {
@@ -99,24 +114,6 @@ impl Kind {
             Self::Proof => size_of::<ProofBytes>() as u32,
         };
         (exactly, exactly)
-    }
-}
-
-layout! {
-    /// The start of a frame, 16 bytes; the body follows.
-    FrameBytes[16] {
-        /// Offset 0: `"SSPL"`.
-        magic: [u8; 4],
-        /// Offset 4: [`VERSION`].
-        version: u8,
-        /// Offset 5: [`Kind`].
-        kind: u8,
-        /// Offset 6: zero.
-        reserved: [u8; 2],
-        /// Offset 8: bytes of the body.
-        body_bytes: U32,
-        /// Offset 12: CRC-32C of this head with this field zero, continued over the body.
-        checksum: U32,
     }
 }
 
@@ -235,46 +232,9 @@ pub struct WindowDone {
 /// Reason why bytes are not a frame. The receiver closes the connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpoolLinkError {
-    /// Not a frame.
-    #[error("frame starts with {found:02x?}, not with \"SSPL\": is this the address of a hit spool?")]
-    WrongMagic {
-        /// Bytes that it starts with.
-        found: [u8; 4],
-    },
-    /// Another version.
-    #[error("frame has version {found}, this release speaks version {VERSION}")]
-    WrongVersion {
-        /// The version in the frame.
-        found: u8,
-    },
-    /// A field has an undefined value.
-    #[error("field `{field}` of a frame has the invalid value {value}")]
-    BadValue {
-        /// Which field.
-        field: &'static str,
-        /// Its value.
-        value: u64,
-    },
-    /// A body of a size that its kind cannot have.
-    #[error("body of a frame has {bytes} bytes, {least} to {most} are right for {kind:?}")]
-    WrongLength {
-        /// The kind of frame.
-        kind: Kind,
-        /// Bytes of the body.
-        bytes: u32,
-        /// The fewest.
-        least: u32,
-        /// The most.
-        most: u32,
-    },
-    /// Damaged bytes.
-    #[error("checksum of a frame is {computed:08x}, the frame says {declared:08x}")]
-    WrongChecksum {
-        /// The checksum in the frame.
-        declared: u32,
-        /// The checksum of the bytes.
-        computed: u32,
-    },
+    /// Not a frame, or one with an invalid field.
+    #[error(transparent)]
+    Frame(#[from] LinkFrameError),
     /// The description of the spool is no text.
     #[error("the description of the spool is not UTF-8: valid up to byte {0}")]
     NotUtf8(usize),
@@ -303,56 +263,14 @@ pub enum Frame {
     Proof([u8; 32]),
 }
 
-/// The start of a frame: how many bytes to wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FrameHead {
-    /// Kind of the body.
-    pub kind: Kind,
-    /// Number of bytes of the body.
-    pub body_bytes: u32,
-    checksum: u32,
-}
-
 impl FrameHead {
-    /// Parses the first [`FRAME_BYTES`] of a frame.
-    ///
-    /// # Errors
-    /// A [`SpoolLinkError`] if they are not a frame's head.
-    pub fn parse(bytes: &[u8; FRAME_BYTES]) -> Result<Self, SpoolLinkError> {
-        let head = FrameBytes::read_from_bytes(bytes).unwrap_or_else(|_| unreachable!("the sizes are equal"));
-        if head.magic != MAGIC {
-            return Err(SpoolLinkError::WrongMagic { found: head.magic });
-        }
-        if head.version != VERSION {
-            return Err(SpoolLinkError::WrongVersion { found: head.version });
-        }
-        if head.reserved != [0; 2] {
-            return Err(bad("reserved", u16::from_le_bytes(head.reserved).into()));
-        }
-        let kind = Kind::from_code(head.kind).ok_or(bad("kind", head.kind.into()))?;
-        let (bytes, (least, most)) = (head.body_bytes.get(), kind.body_bytes());
-        if bytes < least || bytes > most {
-            return Err(SpoolLinkError::WrongLength { kind, bytes, least, most });
-        }
-        Ok(Self { kind, body_bytes: bytes, checksum: head.checksum.get() })
-    }
-
     /// Parses the body, which has [`FrameHead::body_bytes`] bytes.
     ///
     /// # Errors
     /// A [`SpoolLinkError`] with the defect.
     pub fn parse_body(&self, body: &[u8]) -> Result<Frame, SpoolLinkError> {
-        let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
-        let (least, most) = (self.body_bytes, self.body_bytes);
-        let wrong_length = SpoolLinkError::WrongLength { kind: self.kind, bytes, least, most };
-        if bytes != self.body_bytes {
-            return Err(wrong_length);
-        }
-        let computed = crc32c_append(head_checksum(self.kind, self.body_bytes), body);
-        if computed != self.checksum {
-            return Err(SpoolLinkError::WrongChecksum { declared: self.checksum, computed });
-        }
-        self.understand(body).unwrap_or(Err(wrong_length))
+        self.check_body(body)?;
+        self.understand(body).unwrap_or_else(|| Err(self.wrong_length(body).into()))
     }
 
     /// Returns `None` for a body of a wrong length.
@@ -410,7 +328,7 @@ impl FrameHead {
 }
 
 const fn bad(field: &'static str, value: u64) -> SpoolLinkError {
-    SpoolLinkError::BadValue { field, value }
+    SpoolLinkError::Frame(LinkFrameError::bad(field, value))
 }
 
 fn interval(from_ps: U64, until_ps: U64) -> Result<HitInterval, SpoolLinkError> {
@@ -456,28 +374,6 @@ impl PartBytes {
             interval: interval(self.from_ps, self.until_ps)?,
         })
     }
-}
-
-fn head(kind: Kind, body_bytes: u32, checksum: u32) -> FrameBytes {
-    FrameBytes {
-        magic: MAGIC,
-        version: VERSION,
-        kind: kind.code(),
-        reserved: [0; 2],
-        body_bytes: body_bytes.into(),
-        checksum: checksum.into(),
-    }
-}
-
-fn head_checksum(kind: Kind, body_bytes: u32) -> u32 {
-    crc32c(head(kind, body_bytes, 0).as_bytes())
-}
-
-/// Writes a frame of a body in two pieces.
-fn emit_pieces(kind: Kind, one: &[u8], other: &[u8]) -> Vec<u8> {
-    let bytes = u32::try_from(one.len() + other.len()).unwrap_or(u32::MAX);
-    let checksum = crc32c_append(crc32c_append(head_checksum(kind, bytes), one), other);
-    [head(kind, bytes, checksum).as_bytes(), one, other].concat()
 }
 
 /// Writes a frame of hits of a source, at most [`MAX_HITS_BYTES`].

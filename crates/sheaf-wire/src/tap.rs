@@ -7,13 +7,14 @@
 #[doc(hidden)]
 pub mod fuzz;
 
-use crate::checksum::{crc32c, crc32c_append};
+use crate::checksum::crc32c;
 use crate::codes::codes;
 use crate::event_file::{
     EVENT_HEADER_BYTES, EventHeader, FILE_HEADER_BYTES, FileHeader, StoredEvent, emit_event, event_bytes,
 };
 use crate::file::{FileFormatError, MAX_METADATA_BYTES};
 use crate::key_proof::{AnswerBytes, ChallengeBytes, ProofBytes};
+use crate::link_frame::{FrameKind, LinkFrameError, emit_pieces, write_head};
 use crate::message::layout::layout;
 use crate::verdict::{Tags, Verdict};
 use crate::{Event, Nanos, SourceId};
@@ -22,12 +23,11 @@ use std::mem::size_of;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The first four bytes of a frame.
-pub const MAGIC: [u8; 4] = *b"STAP";
-/// The version of the frames. A receiver refuses every other.
-pub const VERSION: u8 = 1;
-/// Bytes of a frame before its body.
-pub const FRAME_BYTES: usize = size_of::<FrameBytes>();
+pub use crate::link_frame::{FRAME_BYTES, FrameBytes};
+
+/// The start of a frame between a builder's door and a consumer.
+pub type FrameHead = crate::link_frame::FrameHead<Kind>;
+
 /// The largest event that goes to a consumer, in bytes as in a file: 256 MiB.
 pub const MAX_EVENT_BYTES: u32 = 256 << 20;
 /// Maximum length of a consumer's name, in bytes; longer names are truncated.
@@ -55,9 +55,29 @@ codes! {
     }
 }
 
-impl Kind {
-    /// Returns the minimum and maximum bytes of a body.
-    const fn body_bytes(self) -> (u32, u32) {
+impl FrameKind for Kind {
+    type Error = TapError;
+    const MAGIC: [u8; 4] = *b"STAP";
+    const VERSION: u8 = 1;
+    const CALLED: &'static str = "a builder's door for consumers";
+
+    fn code(self) -> u8 {
+        self.code()
+    }
+
+    fn name(self) -> &'static str {
+        self.name()
+    }
+
+    fn from_code(code: u8) -> Option<Self> {
+        Self::from_code(code)
+    }
+
+    fn seals_body(self) -> bool {
+        self != Self::Event
+    }
+
+    fn body_bytes(self) -> (u32, u32) {
         const CHALLENGE: u32 = size_of::<ChallengeBytes>() as u32;
         const ANSWER: u32 = size_of::<AnswerBytes>() as u32;
         const PROOF: u32 = size_of::<ProofBytes>() as u32;
@@ -70,24 +90,6 @@ impl Kind {
             Self::Event => (EVENT_HEADER_BYTES as u32, MAX_EVENT_BYTES),
             Self::Status | Self::End => (size_of::<StatusBytes>() as u32, size_of::<StatusBytes>() as u32),
         }
-    }
-}
-
-layout! {
-    /// The start of a frame, 16 bytes; the body follows.
-    FrameBytes[16] {
-        /// Offset 0: `"STAP"`.
-        magic: [u8; 4],
-        /// Offset 4: [`VERSION`].
-        version: u8,
-        /// Offset 5: [`Kind`].
-        kind: u8,
-        /// Offset 6: zero.
-        reserved: [u8; 2],
-        /// Offset 8: bytes of the body.
-        body_bytes: U32,
-        /// Offset 12: CRC-32C of this head with this field zero, continued over the body but for a [`Kind::Event`].
-        checksum: U32,
     }
 }
 
@@ -202,48 +204,9 @@ impl EndReason {
 /// Reason why bytes are not a frame. The receiver closes the connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TapError {
-    /// Not a frame.
-    #[error(
-        "frame starts with {found:02x?}, not with \"STAP\": is this the address of a builder's door for consumers?"
-    )]
-    WrongMagic {
-        /// Bytes that it starts with.
-        found: [u8; 4],
-    },
-    /// Another version.
-    #[error("frame has version {found}, this release speaks version {VERSION}")]
-    WrongVersion {
-        /// The version in the frame.
-        found: u8,
-    },
-    /// A field has an undefined value.
-    #[error("field `{field}` of a frame has the invalid value {value}")]
-    BadValue {
-        /// Which field.
-        field: &'static str,
-        /// Its value.
-        value: u64,
-    },
-    /// A body of a size that its kind cannot have.
-    #[error("body of a frame has {bytes} bytes, {least} to {most} are right for {kind:?}")]
-    WrongLength {
-        /// The kind of frame.
-        kind: Kind,
-        /// Bytes of the body.
-        bytes: u32,
-        /// The fewest.
-        least: u32,
-        /// The most.
-        most: u32,
-    },
-    /// Damaged bytes.
-    #[error("checksum of a frame is {computed:08x}, the frame says {declared:08x}")]
-    WrongChecksum {
-        /// The checksum in the frame.
-        declared: u32,
-        /// The checksum of the bytes.
-        computed: u32,
-    },
+    /// Not a frame, or one with an invalid field.
+    #[error(transparent)]
+    Frame(#[from] LinkFrameError),
     /// The payload of an event is damaged.
     #[error(
         "payload of source {source_id} is damaged: its checksum is {computed:08x}, the event says {declared:08x}"
@@ -282,85 +245,42 @@ pub enum Frame {
     Proof([u8; 32]),
 }
 
-/// The start of a frame: how many bytes to wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FrameHead {
-    /// Kind of the body.
-    pub kind: Kind,
-    /// Number of bytes of the body.
-    pub body_bytes: u32,
-    checksum: u32,
-}
-
 impl FrameHead {
-    /// Parses the first [`FRAME_BYTES`] of a frame.
-    ///
-    /// # Errors
-    /// A [`TapError`] if they are not a frame's head.
-    pub fn parse(bytes: &[u8; FRAME_BYTES]) -> Result<Self, TapError> {
-        let head = FrameBytes::read_from_bytes(bytes).unwrap_or_else(|_| unreachable!("the sizes are equal"));
-        if head.magic != MAGIC {
-            return Err(TapError::WrongMagic { found: head.magic });
-        }
-        if head.version != VERSION {
-            return Err(TapError::WrongVersion { found: head.version });
-        }
-        let bad = |field, value| TapError::BadValue { field, value };
-        if head.reserved != [0; 2] {
-            return Err(bad("reserved", u64::from(u16::from_le_bytes(head.reserved))));
-        }
-        let kind = Kind::from_code(head.kind).ok_or_else(|| bad("kind", u64::from(head.kind)))?;
-        let (bytes, (least, most)) = (head.body_bytes.get(), kind.body_bytes());
-        if bytes < least || bytes > most {
-            return Err(TapError::WrongLength { kind, bytes, least, most });
-        }
-        let parsed = Self { kind, body_bytes: bytes, checksum: head.checksum.get() };
-        if kind == Kind::Event {
-            parsed.check(&[])?
-        }
-        Ok(parsed)
-    }
-
     /// Parses the body, which has [`FrameHead::body_bytes`] bytes. Payload stays in place.
     ///
     /// # Errors
     /// A [`TapError`] with the defect.
     pub fn parse_body(&self, body: &Bytes) -> Result<Frame, TapError> {
-        let (least, most) = (self.body_bytes, self.body_bytes);
-        let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
-        let wrong_length = TapError::WrongLength { kind: self.kind, bytes, least, most };
-        if bytes != self.body_bytes {
-            return Err(wrong_length);
-        }
+        self.check_body(body)?;
         if self.kind == Kind::Event {
             return parse_event(body).map(Frame::Event);
         }
-        self.check(body)?;
+        let wrong_length = || self.wrong_length(body);
         Ok(match self.kind {
             Kind::Welcome => {
                 let (header, metadata) = FileHeader::parse(body)?;
                 if FILE_HEADER_BYTES + metadata.len() != body.len() {
-                    return Err(wrong_length);
+                    return Err(wrong_length().into());
                 }
                 Frame::Welcome(header, metadata.to_owned())
             }
             Kind::Subscribe => {
-                let fixed = SubscribeBytes::ref_from_bytes(body).map_err(|_| wrong_length)?;
+                let fixed = SubscribeBytes::ref_from_bytes(body).map_err(|_| wrong_length())?;
                 let (selection, name) = fixed.parse()?;
                 Frame::Subscribe(selection, name)
             }
             Kind::Challenge => {
-                Frame::Challenge(ChallengeBytes::read_from_bytes(body).map_err(|_| wrong_length)?.nonce)
+                Frame::Challenge(ChallengeBytes::read_from_bytes(body).map_err(|_| wrong_length())?.nonce)
             }
             Kind::Answer => {
                 let AnswerBytes { nonce, proof } =
-                    AnswerBytes::read_from_bytes(body).map_err(|_| wrong_length)?;
+                    AnswerBytes::read_from_bytes(body).map_err(|_| wrong_length())?;
                 Frame::Answer(nonce, proof)
             }
-            Kind::Proof => Frame::Proof(ProofBytes::read_from_bytes(body).map_err(|_| wrong_length)?.proof),
+            Kind::Proof => Frame::Proof(ProofBytes::read_from_bytes(body).map_err(|_| wrong_length())?.proof),
             Kind::Event | Kind::Status | Kind::End => {
-                let fixed = StatusBytes::ref_from_bytes(body).map_err(|_| wrong_length)?;
-                let bad = TapError::BadValue { field: "reason", value: u64::from(fixed.reason.get()) };
+                let fixed = StatusBytes::ref_from_bytes(body).map_err(|_| wrong_length())?;
+                let bad = bad("reason", u64::from(fixed.reason.get()));
                 match (self.kind, EndReason::from_code(fixed.reason.get())) {
                     (Kind::End, Some(reason)) => Frame::End(reason, fixed.counts()?),
                     (Kind::Status, None) if fixed.reason.get() == 0 => Frame::Status(fixed.counts()?),
@@ -369,33 +289,10 @@ impl FrameHead {
             }
         })
     }
+}
 
-    fn new(kind: Kind, body: &[u8]) -> Self {
-        let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
-        let mut head = Self { kind, body_bytes: bytes, checksum: 0 };
-        head.checksum = head.computed(if kind == Kind::Event { &[] } else { body });
-        head
-    }
-
-    fn to_bytes(self) -> FrameBytes {
-        FrameBytes {
-            magic: MAGIC,
-            version: VERSION,
-            kind: self.kind as u8,
-            reserved: [0; 2],
-            body_bytes: U32::new(self.body_bytes),
-            checksum: U32::new(self.checksum),
-        }
-    }
-
-    fn computed(self, body: &[u8]) -> u32 {
-        crc32c_append(crc32c(Self { checksum: 0, ..self }.to_bytes().as_bytes()), body)
-    }
-
-    fn check(self, body: &[u8]) -> Result<(), TapError> {
-        let (declared, computed) = (self.checksum, self.computed(body));
-        if declared == computed { Ok(()) } else { Err(TapError::WrongChecksum { declared, computed }) }
-    }
+const fn bad(field: &'static str, value: u64) -> TapError {
+    TapError::Frame(LinkFrameError::bad(field, value))
 }
 
 fn parse_event(body: &Bytes) -> Result<StoredEvent<Bytes>, TapError> {
@@ -423,11 +320,11 @@ fn parse_event(body: &Bytes) -> Result<StoredEvent<Bytes>, TapError> {
 impl SubscribeBytes {
     fn parse(&self) -> Result<(Selection, String), TapError> {
         if self.reserved.get() != 0 {
-            return Err(TapError::BadValue { field: "reserved", value: u64::from(self.reserved.get()) });
+            return Err(bad("reserved", u64::from(self.reserved.get())));
         }
         let end = self.name.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         let name = std::str::from_utf8(&self.name[..end])
-            .map_err(|error| TapError::BadValue { field: "name", value: error.valid_up_to() as u64 })?;
+            .map_err(|error| bad("name", error.valid_up_to() as u64))?;
         let selection = Selection {
             tags: Tags(self.tags.get()),
             prescale: self.prescale.get(),
@@ -454,7 +351,7 @@ impl StatusBytes {
 
     fn counts(&self) -> Result<Counts, TapError> {
         if self.reserved.get() != 0 {
-            return Err(TapError::BadValue { field: "reserved", value: u64::from(self.reserved.get()) });
+            return Err(bad("reserved", u64::from(self.reserved.get())));
         }
         Ok(Counts {
             seen: self.seen.get(),
@@ -544,13 +441,12 @@ pub fn emit_event_frame(
     whole.resize(FRAME_BYTES, 0);
     emit_event(event, verdict, sequence, &mut whole)?;
     event.fragments.iter().for_each(|fragment| whole.extend_from_slice(&fragment.payload));
-    let head = FrameHead::new(Kind::Event, &whole[FRAME_BYTES..]).to_bytes();
-    whole[..FRAME_BYTES].copy_from_slice(head.as_bytes());
+    write_head(Kind::Event, &mut whole);
     Ok(whole)
 }
 
 fn frame(kind: Kind, body: &[u8]) -> Vec<u8> {
-    [FrameHead::new(kind, body).to_bytes().as_bytes(), body].concat()
+    emit_pieces(kind, body, &[])
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! The body of the fuzz target for frames between a hit spool and its requesters.
 
 use super::{
-    EndReason, FRAME_BYTES, Frame, FrameHead, GapReason, SpoolLinkError, WindowDone, WindowPart,
-    WindowRequest, head_checksum,
+    EndReason, FRAME_BYTES, Frame, FrameHead, GapReason, Kind, SpoolLinkError, WindowDone, WindowPart,
+    WindowRequest,
 };
 use crate::HitInterval;
-use crate::checksum::crc32c_append;
+use crate::link_frame::seal;
 use crate::{SessionId, SourceId};
 
 /// Parses `bytes` as a frame, whose checksum is corrected first if the last byte is odd. A parsed frame must be the same after
@@ -16,7 +16,7 @@ use crate::{SessionId, SourceId};
 pub fn fuzz_spool_link(bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
     if bytes.last().is_some_and(|last| last % 2 == 1) {
-        seal(&mut bytes);
+        seal::<Kind>(&mut bytes);
     }
     match parse(&bytes) {
         None => {}
@@ -34,15 +34,6 @@ fn parse(bytes: &[u8]) -> Option<Result<(Frame, usize), SpoolLinkError>> {
         let body = &body[..body.len().min(head.body_bytes as usize)];
         head.parse_body(body).map(|frame| (frame, body.len()))
     }))
-}
-
-/// Makes the checksum of a frame right, whatever else is wrong with it.
-fn seal(bytes: &mut [u8]) {
-    let Some((head, body)) = bytes.split_first_chunk_mut::<FRAME_BYTES>() else { return };
-    let Ok(parsed) = FrameHead::parse(head) else { return };
-    let body = &body[..body.len().min(parsed.body_bytes as usize)];
-    let checksum = crc32c_append(head_checksum(parsed.kind, parsed.body_bytes), body);
-    head[FRAME_BYTES - 4..].copy_from_slice(&checksum.to_le_bytes());
 }
 
 /// Some frames, for the fuzzer to begin with: name and bytes.

@@ -62,7 +62,10 @@ fn a_length_that_no_body_of_the_kind_has_is_refused_with_the_head() {
     let mut bytes = Frame::End(EndReason::Full).emit();
     bytes[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
     let error = parse(&bytes).unwrap_err();
-    assert!(matches!(error, SpoolLinkError::WrongLength { kind: Kind::End, .. }), "{error}");
+    assert!(
+        matches!(error, SpoolLinkError::Frame(LinkFrameError::WrongLength { kind: "end", .. })),
+        "{error}"
+    );
 }
 
 #[test]

@@ -1,16 +1,16 @@
 //! The body of the fuzz target for frames between doors and consumers.
 
 use super::{
-    Counts, EndReason, FRAME_BYTES, Frame, FrameBytes, FrameHead, Kind, Selection, TapError, emit_answer,
-    emit_challenge, emit_end, emit_event_frame, emit_proof, emit_status, emit_subscribe, emit_welcome,
+    Counts, EndReason, FRAME_BYTES, Frame, FrameHead, Kind, Selection, TapError, emit_answer, emit_challenge,
+    emit_end, emit_event_frame, emit_proof, emit_status, emit_subscribe, emit_welcome,
 };
 use crate::event_file::FileHeader;
+use crate::link_frame::seal;
 use crate::{
     Event, EventId, Fragment, Nanos, NodeId, NumberMark, RunNumber, SessionId, SourceId, Tags, Timestamp,
     TriggerType, Verdict,
 };
 use bytes::Bytes;
-use std::mem::offset_of;
 
 /// Parses `bytes` as a frame, whose checksum is corrected first if the last byte is odd. A parsed frame must be the
 /// same after encoding; a welcome may be in an earlier version of event files, and is written in the current one.
@@ -20,7 +20,7 @@ use std::mem::offset_of;
 pub fn fuzz_tap(bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
     if bytes.last().is_some_and(|last| last % 2 == 1) {
-        seal(&mut bytes);
+        seal::<Kind>(&mut bytes);
     }
     match parse(&bytes) {
         None => {}
@@ -43,18 +43,6 @@ fn parse(bytes: &[u8]) -> Option<Result<(Frame, usize), TapError>> {
         let body = &body[..body.len().min(head.body_bytes as usize)];
         head.parse_body(&Bytes::copy_from_slice(body)).map(|frame| (frame, body.len()))
     }))
-}
-
-/// Makes the checksum of a frame right, whatever else is wrong with it.
-fn seal(bytes: &mut [u8]) {
-    let Some((head, body)) = bytes.split_first_chunk_mut::<FRAME_BYTES>() else { return };
-    let length = u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
-    let body = &body[..body.len().min(length)];
-    let covered: &[u8] = if head[5] == Kind::Event as u8 { &[] } else { body };
-    let at = offset_of!(FrameBytes, checksum);
-    head[at..].fill(0);
-    let checksum = crate::checksum::crc32c_append(crate::checksum::crc32c(head), covered);
-    head[at..].copy_from_slice(&checksum.to_le_bytes());
 }
 
 fn emit(frame: &Frame) -> Vec<u8> {

@@ -104,5 +104,8 @@ fn a_welcome_is_what_an_event_file_begins_with() {
 fn a_length_that_no_frame_has_is_refused_before_anything_is_read() {
     let mut bytes = emit_status(&Counts::default());
     bytes[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
-    assert!(matches!(parse(&bytes), Err(TapError::WrongLength { bytes: u32::MAX, .. })));
+    assert!(matches!(
+        parse(&bytes),
+        Err(TapError::Frame(LinkFrameError::WrongLength { bytes: u32::MAX, .. }))
+    ));
 }
