@@ -11,7 +11,9 @@ mod record;
 
 use crate::checksum::crc32c;
 pub use crate::file::{FileFormatError, MAX_METADATA_BYTES, MAX_PAYLOAD_BYTES};
-use crate::file::{check, check_size, file_header_checksum, metadata_text, view};
+use crate::file::{
+    check, check_size, check_start, file_header_checksum, metadata_length, metadata_of, metadata_text, view,
+};
 use crate::message::layout::{FRAGMENT_HAS_CHECKSUM, FragmentBytes, MissingBytes, layout};
 use crate::message::{PayloadSource, fragment_to_bytes, missing_to_bytes, parse_fragment, parse_missing};
 pub use crate::run_record::{MAX_RECORD_BYTES, MAX_RECORD_NAME_BYTES, RecordKind, RunRecord};
@@ -208,15 +210,8 @@ impl FileHeader {
     /// A [`FileFormatError`] if the bytes are not the start of an event file of this version.
     pub fn metadata_bytes(bytes: &[u8]) -> Result<usize, FileFormatError> {
         let (header, _) = view::<FileHeaderBytes>("file header", bytes)?;
-        if header.magic != MAGIC {
-            return Err(FileFormatError::WrongMagic { expected: "SHEAFEV\0", found: header.magic });
-        }
-        if !(FIRST_VERSION..=VERSION).contains(&header.version.get()) {
-            return Err(FileFormatError::WrongVersion { found: header.version.get(), supported: VERSION });
-        }
-        let length = header.metadata_bytes.get();
-        check_size("metadata", u64::from(length), u64::from(MAX_METADATA_BYTES))?;
-        Ok(length as usize)
+        check_start(("SHEAFEV\0", header.magic), header.version.get(), FIRST_VERSION..=VERSION)?;
+        metadata_length(header.metadata_bytes.get())
     }
 
     /// Reads the file header and the metadata from the first bytes of a file.
@@ -226,11 +221,7 @@ impl FileHeader {
     pub fn parse(bytes: &[u8]) -> Result<(Self, &str), FileFormatError> {
         let length = Self::metadata_bytes(bytes)?;
         let (header, rest) = view::<FileHeaderBytes>("file header", bytes)?;
-        let metadata = rest.get(..length).ok_or(FileFormatError::Truncated {
-            what: "metadata",
-            need: length as u64,
-            have: rest.len() as u64,
-        })?;
+        let metadata = metadata_of(rest, length)?;
         let computed = file_header_checksum(header.as_bytes(), metadata);
         check("file header", header.checksum.get(), computed)?;
         let bad = |field, value| FileFormatError::BadValue { what: "file header", field, value };

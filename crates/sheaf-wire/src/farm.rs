@@ -19,7 +19,9 @@
 use crate::message::layout::{
     FRAGMENT_HAS_CHECKSUM, FRAGMENT_IS_PROCESSED, FragmentBytes, MissingBytes, layout,
 };
-use crate::message::{DecodeError, fragment_to_bytes, missing_to_bytes, parse_mark, parse_missing};
+use crate::message::{
+    DecodeError, fragment_to_bytes, missing_to_bytes, parse_mark, parse_missing, split, split_list,
+};
 use crate::verdict::MAX_VERDICT_PAYLOAD_BYTES;
 use crate::{
     Event, EventId, Fragment, Nanos, NodeId, Payload, RunNumber, SourceId, Tags, Timestamp, TriggerType,
@@ -546,22 +548,6 @@ pub fn split_words(frame: &[u8]) -> Result<(&[u8], &[u8]), DecodeError> {
         return Err(DecodeError::WrongPayloadLength { declared, have });
     }
     Ok(frame.split_at(size_of::<WordBytes>() + content_bytes))
-}
-
-fn split<T: FromBytes + Immutable + KnownLayout + Unaligned>(
-    bytes: &[u8],
-) -> Result<(&T, &[u8]), DecodeError> {
-    T::ref_from_prefix(bytes).map_err(|_| DecodeError::Truncated { need: size_of::<T>(), have: bytes.len() })
-}
-
-fn split_list<T: FromBytes + Immutable + KnownLayout + Unaligned>(
-    bytes: &[u8],
-    count: u32,
-) -> Result<(&[T], &[u8]), DecodeError> {
-    <[T]>::ref_from_prefix_with_elems(bytes, count as usize).map_err(|_| DecodeError::Truncated {
-        need: (count as usize).saturating_mul(size_of::<T>()),
-        have: bytes.len(),
-    })
 }
 
 #[doc(hidden)]

@@ -1,8 +1,9 @@
-//! Common parts of the two file formats: errors, limits, and the file header's checksum, which covers the header and
+//! Common parts of the file formats: errors, limits, and the file header's checksum, which covers the header and
 //! the metadata behind it.
 
 use crate::checksum::{crc32c, crc32c_append};
 use crate::message::DecodeError;
+use std::ops::RangeInclusive;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// Maximum size of a file's metadata: a larger length is refused before anything is allocated.
@@ -130,6 +131,34 @@ pub(crate) fn check(what: &'static str, declared: u32, computed: u32) -> Result<
 /// Refuses a size above `limit`.
 pub(crate) fn check_size(what: &'static str, bytes: u64, limit: u64) -> Result<(), FileFormatError> {
     if bytes <= limit { Ok(()) } else { Err(FileFormatError::TooLarge { what, bytes, limit }) }
+}
+
+/// Refuses a file of another kind, or of a version that this release does not read.
+pub(crate) fn check_start(
+    (magic, found): (&'static str, [u8; 8]),
+    version: u16,
+    read: RangeInclusive<u16>,
+) -> Result<(), FileFormatError> {
+    if found != *magic.as_bytes() {
+        return Err(FileFormatError::WrongMagic { expected: magic, found });
+    }
+    if !read.contains(&version) {
+        return Err(FileFormatError::WrongVersion { found: version, supported: *read.end() });
+    }
+    Ok(())
+}
+
+/// Returns the length of a file's metadata.
+pub(crate) fn metadata_length(bytes: u32) -> Result<usize, FileFormatError> {
+    check_size("metadata", u64::from(bytes), u64::from(MAX_METADATA_BYTES))?;
+    Ok(bytes as usize)
+}
+
+/// Returns the metadata at the start of the bytes behind a header.
+pub(crate) fn metadata_of(rest: &[u8], length: usize) -> Result<&[u8], FileFormatError> {
+    let truncated =
+        FileFormatError::Truncated { what: "metadata", need: length as u64, have: rest.len() as u64 };
+    rest.get(..length).ok_or(truncated)
 }
 
 /// The metadata as text.

@@ -19,7 +19,7 @@ mod record;
 pub use codec::{DecodeError, PayloadSource};
 pub(crate) use codec::{
     Entry, emit_record, fragment_to_bytes, missing_to_bytes, parse_fragment, parse_mark, parse_missing,
-    parse_record, record_bytes,
+    parse_record, record_bytes, split, split_list,
 };
 pub use delivery::{Delivered, Delivery, Kept, Receipt, ReceiptEntry};
 pub use exclusion::{Exclusion, ReadoutExclusion};

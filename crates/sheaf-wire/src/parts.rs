@@ -1,8 +1,8 @@
 //! Code shared by the protocols of sources, triggers and consumers: message heads, and checked reads of bodies,
 //! lists and texts.
 
-use crate::message::DecodeError;
 use crate::message::layout::layout;
+use crate::message::{DecodeError, split};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -100,22 +100,4 @@ pub(crate) fn whole<T: FromBytes + Immutable + KnownLayout + Unaligned>(
 ) -> Result<&T, DecodeError> {
     let (value, rest) = split::<T>(bytes)?;
     if rest.is_empty() { Ok(value) } else { Err(DecodeError::TrailingBytes(rest.len())) }
-}
-
-/// Reads a value. Returns it with the bytes that follow.
-pub(crate) fn split<T: FromBytes + Immutable + KnownLayout + Unaligned>(
-    bytes: &[u8],
-) -> Result<(&T, &[u8]), DecodeError> {
-    T::ref_from_prefix(bytes).map_err(|_| DecodeError::Truncated { need: size_of::<T>(), have: bytes.len() })
-}
-
-/// Reads `count` values. Returns them with the bytes that follow.
-pub(crate) fn split_list<T: FromBytes + Immutable + KnownLayout + Unaligned>(
-    bytes: &[u8],
-    count: u32,
-) -> Result<(&[T], &[u8]), DecodeError> {
-    <[T]>::ref_from_prefix_with_elems(bytes, count as usize).map_err(|_| DecodeError::Truncated {
-        need: (count as usize).saturating_mul(size_of::<T>()),
-        have: bytes.len(),
-    })
 }

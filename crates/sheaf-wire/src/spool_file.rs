@@ -12,7 +12,9 @@ pub use index::{IndexBlock, IndexSource, SegmentFooter, emit_index};
 
 use crate::checksum::{crc32c, crc32c_append};
 use crate::file::{FileFormatError, MAX_METADATA_BYTES};
-use crate::file::{check, check_size, file_header_checksum, metadata_text, view};
+use crate::file::{
+    check, check_size, check_start, file_header_checksum, metadata_length, metadata_of, metadata_text, view,
+};
 use crate::hit::HIT_BYTES;
 use crate::interval::HitInterval;
 use crate::message::layout::layout;
@@ -236,15 +238,8 @@ impl SegmentHeader {
     /// A [`FileFormatError`] if the bytes are not the start of a segment of this version.
     pub fn metadata_bytes(bytes: &[u8]) -> Result<usize, FileFormatError> {
         let (header, _) = view::<SegmentHeaderBytes>("segment header", bytes)?;
-        if header.magic != MAGIC {
-            return Err(FileFormatError::WrongMagic { expected: "SHEAFSP\0", found: header.magic });
-        }
-        if header.version.get() != VERSION {
-            return Err(FileFormatError::WrongVersion { found: header.version.get(), supported: VERSION });
-        }
-        let length = header.metadata_bytes.get();
-        check_size("metadata", u64::from(length), u64::from(MAX_METADATA_BYTES))?;
-        Ok(length as usize)
+        check_start(("SHEAFSP\0", header.magic), header.version.get(), VERSION..=VERSION)?;
+        metadata_length(header.metadata_bytes.get())
     }
 
     /// Reads the segment header and the metadata from the first bytes of a file.
@@ -254,11 +249,7 @@ impl SegmentHeader {
     pub fn parse(bytes: &[u8]) -> Result<(Self, &str), FileFormatError> {
         let length = Self::metadata_bytes(bytes)?;
         let (header, rest) = view::<SegmentHeaderBytes>("segment header", bytes)?;
-        let metadata = rest.get(..length).ok_or(FileFormatError::Truncated {
-            what: "metadata",
-            need: length as u64,
-            have: rest.len() as u64,
-        })?;
+        let metadata = metadata_of(rest, length)?;
         let computed = file_header_checksum(header.as_bytes(), metadata);
         check("segment header", header.checksum.get(), computed)?;
         if header.flags.get() != 0 {

@@ -6,7 +6,9 @@
 
 use crate::checksum::crc32c;
 pub use crate::file::{FileFormatError, MAX_METADATA_BYTES, MAX_PAYLOAD_BYTES};
-use crate::file::{check, check_size, file_header_checksum, metadata_text, view};
+use crate::file::{
+    check, check_size, check_start, file_header_checksum, metadata_length, metadata_of, metadata_text, view,
+};
 use crate::message::layout::layout;
 use crate::time_base::TimeBaseBytes;
 use crate::{EventId, RunNumber, SourceId, TimeBase, Timestamp};
@@ -149,16 +151,9 @@ impl StreamHeader {
 
     fn version_and_metadata_bytes(bytes: &[u8]) -> Result<(u16, usize), FileFormatError> {
         let (header, _) = view::<FileHeaderBytes>("file header", bytes)?;
-        if header.magic != MAGIC {
-            return Err(FileFormatError::WrongMagic { expected: "SHEAFFS\0", found: header.magic });
-        }
         let version = header.version.get();
-        if !(VERSION_WITHOUT_TIME_BASE..=VERSION).contains(&version) {
-            return Err(FileFormatError::WrongVersion { found: version, supported: VERSION });
-        }
-        let length = header.metadata_bytes.get();
-        check_size("metadata", u64::from(length), u64::from(MAX_METADATA_BYTES))?;
-        Ok((version, length as usize))
+        check_start(("SHEAFFS\0", header.magic), version, VERSION_WITHOUT_TIME_BASE..=VERSION)?;
+        Ok((version, metadata_length(header.metadata_bytes.get())?))
     }
 
     /// Reads the file header and the metadata from the first bytes of a file.
@@ -176,11 +171,7 @@ impl StreamHeader {
             }
         };
         let (head, rest) = bytes.split_at(header_of(version));
-        let metadata = rest.get(..length).ok_or(FileFormatError::Truncated {
-            what: "metadata",
-            need: length as u64,
-            have: rest.len() as u64,
-        })?;
+        let metadata = metadata_of(rest, length)?;
         check("file header", declared, file_header_checksum(head, metadata))?;
         let flags = header.flags.get();
         check_flags(flags)?;

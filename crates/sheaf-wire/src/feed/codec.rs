@@ -10,7 +10,8 @@ use super::{
     VERSION, Welcome,
 };
 use crate::message::{DecodeError, Entry, Recorded, emit_record, parse_record, record_bytes};
-use crate::parts::{self, HeadBytes, bad, coded, count, cut, list, split, split_list, text, whole};
+use crate::message::{split, split_list};
+use crate::parts::{self, HeadBytes, bad, coded, count, cut, list, text, whole};
 use crate::{ByteCount, EventId, RunNumber, SessionId, SourceId, Timestamp};
 use std::sync::Arc;
 use zerocopy::IntoBytes;

@@ -409,13 +409,15 @@ fn check_header(head: &[u8]) -> Result<(Kind, Header, u64), DecodeError> {
     Ok((kind, header, u64::from(fixed.payload_bytes.get())))
 }
 
-fn split<T: FromBytes + Immutable + KnownLayout + Unaligned>(
+/// Reads a value. Returns it with the bytes that follow.
+pub(crate) fn split<T: FromBytes + Immutable + KnownLayout + Unaligned>(
     bytes: &[u8],
 ) -> Result<(&T, &[u8]), DecodeError> {
     T::ref_from_prefix(bytes).map_err(|_| DecodeError::Truncated { need: size_of::<T>(), have: bytes.len() })
 }
 
-fn split_list<T: FromBytes + Immutable + KnownLayout + Unaligned>(
+/// Reads `count` values. Returns them with the bytes that follow.
+pub(crate) fn split_list<T: FromBytes + Immutable + KnownLayout + Unaligned>(
     bytes: &[u8],
     count: u32,
 ) -> Result<(&[T], &[u8]), DecodeError> {

@@ -11,7 +11,8 @@ use super::{
 };
 use crate::key_proof::{AnswerBytes, ChallengeBytes, ProofBytes};
 use crate::message::DecodeError;
-use crate::parts::{self, bad, coded, count, cut, list, split, text, whole};
+use crate::message::split;
+use crate::parts::{self, bad, coded, count, cut, list, text, whole};
 use crate::{EventId, Nanos, NodeId, RunNumber, Timestamp, TriggerType};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};

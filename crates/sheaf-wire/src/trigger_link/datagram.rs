@@ -3,7 +3,8 @@
 use super::layout::DatagramHeadBytes;
 use super::{DATAGRAM_HEAD_BYTES, FromManager, FromSupervisor, HEAD_BYTES, declared_length};
 use crate::message::DecodeError;
-use crate::parts::{bad, split};
+use crate::message::split;
+use crate::parts::bad;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
