@@ -110,6 +110,10 @@ pub struct EventManager<P> {
     closed_builders: BTreeSet<NodeId>,
     /// Whether another run follows in the same nodes.
     hands_over: bool,
+    /// First event of the next run, once the data have announced all events of this one. `None` before, and where the data do not announce the triggers.
+    next_event: Option<EventId>,
+    /// Whether the data have ended, so that no run follows.
+    is_exhausted: bool,
     /// When the triggers of the run begin, if that is before its start: at the end of the run before it.
     begins_at: Option<Timestamp>,
     counters: NodeBooks,
@@ -144,6 +148,8 @@ impl<P: Clone> EventManager<P> {
             records: Records::default(),
             closed_builders: BTreeSet::new(),
             hands_over: false,
+            next_event: None,
+            is_exhausted: false,
             begins_at: None,
             counters: NodeBooks::default(),
             events: ManagerEvents::new(),
@@ -439,7 +445,11 @@ impl<P: Clone> EventManager<P> {
                 }
             }
             Phase::Running => {
-                if self.flow.is_full() || self.all_sources_ended(now) {
+                let is_full = self.flow.is_full();
+                if is_full || self.all_sources_ended(now) {
+                    if !is_full {
+                        self.note_end_of_data();
+                    }
                     self.dead_time.end(now);
                     self.phase.drain(now);
                 }

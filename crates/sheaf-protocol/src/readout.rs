@@ -483,7 +483,10 @@ impl<P: Payload> ReadoutUnit<P> {
         if merger.is_room_due() && !channel.awaits(|body| matches!(body, Body::ReadoutStatus(_))) {
             reports.report_at(now);
         }
-        if reports.is_status_due(now) && channel.awaits(|body| matches!(body, Body::ReadoutStatus(_))) {
+        if reports.is_status_due(now)
+            && !reports.owes_division()
+            && channel.awaits(|body| matches!(body, Body::ReadoutStatus(_)))
+        {
             // A slow event manager would have to read all of them before anything else.
             reports.skip_status(now);
             channel.acknowledge_now();
@@ -520,6 +523,7 @@ impl<P: Payload> ReadoutUnit<P> {
             Body::Command(Command::Join { floor }) => self.begin(now, Some(floor)),
             Body::Command(Command::Pause) => self.events.push_back(ReadoutEvent::Paused),
             Body::Command(Command::Resume) => self.events.push_back(ReadoutEvent::Resumed),
+            Body::Command(Command::Divide) => self.reports.divide(now),
             Body::Command(Command::Close) => self.close(now, None),
             Body::Command(Command::HandOver { first }) => self.close(now, Some(first)),
             Body::Dispatch(destinations) => self.handle_dispatch(now, &destinations),

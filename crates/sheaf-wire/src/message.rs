@@ -419,6 +419,8 @@ pub struct ReadoutStatus {
     pub waiting: bool,
     /// Whether one of these programs declines the start of the run.
     pub declines: bool,
+    /// Whether it was told to [divide](Command::Divide) the runs, and has announced every event that it had a fragment of at that time.
+    pub has_divided: bool,
     /// Highest event for which each required source that has not ended has room, if it delivers one fragment of each event, none larger
     /// than its largest so far. The maximum if there is no such source.
     pub room_until: EventId,
@@ -452,6 +454,9 @@ pub enum Command {
         /// First event of the next run.
         first: EventId,
     } = 7,
+    /// To a readout unit, where the data announce the triggers and another run follows: all events that are known have ended. It announces
+    /// every event that it has a fragment of, and says so in a status.
+    Divide = 8,
 }
 
 impl Command {
@@ -466,6 +471,7 @@ impl Command {
             Self::Pause => 5,
             Self::Resume => 6,
             Self::HandOver { .. } => 7,
+            Self::Divide => 8,
         }
     }
 }

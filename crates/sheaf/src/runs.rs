@@ -23,7 +23,7 @@ use crate::hooks::{HookedRun, Hooks, RunHooks};
 use crate::host_message::HostRun;
 use crate::network::{self, Listeners};
 use crate::page::Page;
-use crate::plan::{Plan, triggers_of};
+use crate::plan::Plan;
 use crate::processes::NextInProcesses;
 use crate::records::comments::{self, Comment};
 use crate::records::{Like, configuration_name};
@@ -132,9 +132,7 @@ fn make_all(
 
 /// Returns why no run can follow another one without a gap, in words; `None` if one can.
 fn no_succession(config: &Config) -> Option<String> {
-    let why = if !triggers_of(config.trigger.mode).can_pause() {
-        "its triggers come from its data, and its readout units would divide them at different events"
-    } else if config.source.is_timed() {
+    let why = if config.source.is_timed() {
         "its data are cut by time, and the accounts of hits are those of one run"
     } else if config.preprocessing.path.is_some() {
         "its readout units process fragments"

@@ -52,6 +52,7 @@ impl<P: Clone> EventManager<P> {
 
     /// Continues with the end of the run, which is limited to `until` unless events end or a node works on them.
     pub(super) fn drain(&mut self, now: Timestamp, until: Timestamp) {
+        let mut is_given_up = false;
         if until <= now {
             // Events of a builder that is lost only now have time to be built by another one or by its next session.
             let continues = !self.phase.is_cut()
@@ -60,9 +61,10 @@ impl<P: Clone> EventManager<P> {
                 self.phase.drain(now);
             } else {
                 self.drop_everything(now);
+                is_given_up = true;
             }
         }
-        if self.flow.in_flight() == 0 {
+        if self.flow.in_flight() == 0 && (self.is_divided(now) || is_given_up) {
             self.finish_shifts(now);
             self.phase.begin_closing(now);
             self.flow.flush_releases();

@@ -219,14 +219,33 @@ impl EventFlow {
 
     /// Accepts announced events that are new, up to the maximum number of the run.
     pub(super) fn accept_announced(&mut self, now: Timestamp, announcements: &[Announcement]) {
-        for Announcement { event, time } in announcements {
-            if self.is_full() || self.table.get(*event).is_some() || self.ended.contains(*event) {
-                continue;
+        for announcement in announcements {
+            if self.is_full() {
+                return;
             }
-            self.accept(*event, *time, now, self.config.trigger_type);
-            self.last_announced = Some(*event);
-            self.backlog.push(*event);
+            self.accept_one_announced(now, *announcement);
         }
+    }
+
+    /// Accepts announced events that are new and below `next`, whatever the maximum number of the run. Returns whether there were any.
+    pub(super) fn accept_announced_below(
+        &mut self,
+        now: Timestamp,
+        announcements: &[Announcement],
+        next: EventId,
+    ) -> bool {
+        let below = announcements.iter().filter(|announcement| announcement.event < next);
+        below.fold(false, |some, announcement| some | self.accept_one_announced(now, *announcement))
+    }
+
+    fn accept_one_announced(&mut self, now: Timestamp, Announcement { event, time }: Announcement) -> bool {
+        if self.table.get(event).is_some() || self.ended.contains(event) {
+            return false;
+        }
+        self.accept(event, time, now, self.config.trigger_type);
+        self.last_announced = Some(event);
+        self.backlog.push(event);
+        true
     }
 
     fn accept(&mut self, event: EventId, time: Timestamp, began: Timestamp, trigger_type: TriggerType) {

@@ -11,6 +11,8 @@ struct ReadoutState {
     room_moved_at: Timestamp,
     /// Whether the close command was sent, after all releases.
     close_sent: bool,
+    /// Whether it was told that another run follows.
+    divide_sent: bool,
     reported: bool,
     /// Whether the unit was last told that the run is paused.
     knows_pause: bool,
@@ -68,6 +70,17 @@ impl Readouts {
     /// Marks the close command as sent. Returns false if it was sent before.
     pub(super) fn mark_close_sent(&mut self, index: usize) -> bool {
         !std::mem::replace(&mut self.states[index].close_sent, true)
+    }
+
+    /// Marks the command to divide the runs as sent. Returns false if it was sent before.
+    pub(super) fn mark_divide_sent(&mut self, index: usize) -> bool {
+        !std::mem::replace(&mut self.states[index].divide_sent, true)
+    }
+
+    /// Returns whether all readout units that are not `lost` have announced the events of this run.
+    pub(super) fn have_divided(&self, lost: impl Fn(NodeId) -> bool) -> bool {
+        let has_divided = |state: &ReadoutState| state.status.is_some_and(|status| status.has_divided);
+        self.iter().all(|(node, state)| has_divided(state) || lost(node))
     }
 
     /// Records the pause state that is sent to a readout unit. Returns whether it differs from the one sent before.

@@ -47,7 +47,13 @@ impl<P: Clone> EventManager<P> {
             return;
         }
         match self.phase.get() {
-            Phase::Running => self.flow.accept_announced(now, announcements),
+            Phase::Running => {
+                self.flow.accept_announced(now, announcements);
+                if self.flow.is_full() {
+                    self.accept_before_next(now, announcements);
+                }
+            }
+            Phase::Draining { .. } if self.hands_over() => self.accept_before_next(now, announcements),
             Phase::Draining { .. } if self.flow.in_flight() > 0 => {
                 // Sources deliver these events before one in flight. Without an end they would fill the readout units, and the fragments
                 // of the event in flight would find no room.

@@ -4,16 +4,61 @@
 //! lies the time in which the last events of the first run end, nodes report, and the roles of the next run are made; the driver keeps the
 //! triggers of that time and passes them, with their times, once the next run has started. Readout units keep the fragments of the next
 //! run ([`Command::HandOver`]). Each run has roles, sessions, files and books of its own.
+//!
+//! Where the data announce the triggers, readout units are not at the same event when the triggers end. The first event of the next run is
+//! the one above all that were announced until then. Units that are behind announce further events of this run while it ends: these are
+//! taken, even if the run then has more than its maximum number of events. Events of the next run that are announced too early are
+//! not: the unit holds their fragments, and its next role announces them again. When all events have ended, each unit is told to
+//! [divide](Command::Divide) the runs: it answers behind its announcements. An event that was not known then and is below the
+//! first one of the next run is in no run: its fragments are dropped.
 
-use super::EventManager;
-use sheaf_wire::message::Command;
+use super::{EventManager, Triggers, readout_node};
+use sheaf_wire::message::{Announcement, Body, Command};
 use sheaf_wire::{EventId, Timestamp};
 
 impl<P: Clone> EventManager<P> {
-    /// Sets whether another run follows in the same nodes. Has an effect until the run closes, if it
-    /// [can be paused](Self::can_pause): where the data announce the triggers, readout units would not agree on the first event.
+    /// Sets whether another run follows in the same nodes. Has an effect until the run closes. None follows if the data announce the
+    /// triggers and have ended.
     pub fn set_handover(&mut self, hands_over: bool) {
-        self.hands_over = hands_over && self.can_pause();
+        self.hands_over = hands_over && !self.is_exhausted;
+    }
+
+    /// Takes note that the sources have ended, before the run had all its events.
+    pub(super) fn note_end_of_data(&mut self) {
+        if self.config.triggers == Triggers::Announced {
+            (self.is_exhausted, self.hands_over) = (true, false);
+        }
+    }
+
+    /// Accepts announced events of this run once its triggers have ended: those below the first event of the next run, if one follows.
+    pub(super) fn accept_before_next(&mut self, now: Timestamp, announcements: &[Announcement]) {
+        if self.hands_over {
+            let next = self.divide();
+            if self.flow.accept_announced_below(now, announcements, next) {
+                self.phase.prolong_draining(now);
+            }
+        }
+    }
+
+    /// Returns whether readout units have announced all events of this run, and tells them to. True if that does not matter.
+    pub(super) fn is_divided(&mut self, now: Timestamp) -> bool {
+        if !self.hands_over || self.config.triggers != Triggers::Announced {
+            return true;
+        }
+        self.divide();
+        for index in 0..self.readouts.len() {
+            let node = readout_node(index);
+            if self.peers.is_open(node) && self.readouts.mark_divide_sent(index) {
+                self.peers.push(node, Body::Command(Command::Divide));
+            }
+        }
+        self.readouts
+            .have_divided(|node| self.peers.is_lost(node, now) || self.is_excluded_and_silent(node, now))
+    }
+
+    /// Returns the first event of the next run. It stays the same from now on.
+    fn divide(&mut self) -> EventId {
+        *self.next_event.get_or_insert_with(|| self.flow.above_all())
     }
 
     /// Returns the command by which a node closes.
@@ -33,7 +78,7 @@ impl<P: Clone> EventManager<P> {
     /// Returns an event above all that were triggered: the first one of the next run.
     #[must_use]
     pub fn next_event(&self) -> EventId {
-        self.flow.above_all()
+        self.next_event.unwrap_or_else(|| self.flow.above_all())
     }
 
     /// Returns the time at which the triggers of the run ended.

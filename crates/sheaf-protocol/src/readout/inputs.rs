@@ -431,6 +431,7 @@ impl Inputs {
             processing: state.processing,
             waiting: state.waiting,
             declines: state.declines,
+            has_divided: false,
             room_until: room.until,
             room_events: u32::try_from(room.events).unwrap_or(u32::MAX),
         }

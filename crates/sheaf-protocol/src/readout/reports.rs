@@ -15,6 +15,10 @@ pub(super) struct Reports {
     message_events: usize,
     /// When the status is due; `None` after the run has closed.
     status_at: Option<Timestamp>,
+    /// Whether all events of which there was a fragment were announced before the next status, for another run to follow.
+    has_divided: bool,
+    /// Whether no status has said so.
+    owes_division: bool,
     heartbeat: Nanos,
 }
 
@@ -27,6 +31,8 @@ impl Reports {
             excluded: VecDeque::new(),
             message_events: config.request_events,
             status_at: Some(now),
+            has_divided: false,
+            owes_division: false,
             heartbeat: config.heartbeat,
         }
     }
@@ -48,6 +54,17 @@ impl Reports {
     /// Makes the status due at `at` at the latest.
     pub(super) fn report_at(&mut self, at: Timestamp) {
         self.status_at = self.status_at.map(|_| at);
+    }
+
+    /// Makes a status due at `now`. It says that all events of which there is a fragment were announced: it follows them.
+    pub(super) fn divide(&mut self, now: Timestamp) {
+        (self.has_divided, self.owes_division) = (true, true);
+        self.report_at(now);
+    }
+
+    /// Returns whether a status is due that may not be left out.
+    pub(super) fn owes_division(&self) -> bool {
+        self.owes_division
     }
 
     /// Ends the status reports. Pending announcements are still sent.
@@ -89,6 +106,7 @@ impl Reports {
         }
         self.status_at.filter(|at| *at <= now)?;
         self.status_at = Some(now + self.heartbeat);
-        Some(Body::ReadoutStatus(status()))
+        self.owes_division = false;
+        Some(Body::ReadoutStatus(ReadoutStatus { has_divided: self.has_divided, ..status() }))
     }
 }

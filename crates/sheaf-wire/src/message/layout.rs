@@ -391,7 +391,7 @@ layout! {
         /// Offset 8: events held.
         buffered_events: U32,
         /// Offset 12: bit 0: busy; bit 1: processing; bit 2: waiting for the programs that feed its sources; bit 3:
-        /// one of these declines the start.
+        /// one of these declines the start; bit 4: all events are announced before the next run.
         flags: U32,
         /// Offset 16: payload bytes held.
         buffered_bytes: U64,

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 /// Every command.
-const COMMANDS: [Command; 7] = [
+const COMMANDS: [Command; 8] = [
     Command::Start,
     Command::Close,
     Command::Join { floor: EventId(0x0102_0304_0506_0708) },
@@ -15,6 +15,7 @@ const COMMANDS: [Command; 7] = [
     Command::Pause,
     Command::Resume,
     Command::HandOver { first: EventId(0x1112_1314_1516_1718) },
+    Command::Divide,
 ];
 
 fn header() -> impl Strategy<Value = Header> {
@@ -230,6 +231,7 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
                 processing: flags[1],
                 waiting: flags[1] ^ flags[0],
                 declines: flags[0] && !flags[1],
+                has_divided: !flags[0],
                 room_until: EventId(until),
                 room_events: counts[3],
             })

@@ -21,7 +21,7 @@ const FRAMES: u64 = 500;
 const SOURCES: [u32; 6] = [2, 3, 5, 7, 1_100, 1_300];
 
 /// Counters of 24 bits and less start again every 210 ms and more often. Two clocks are not drawn.
-const RUN: &str = r#"
+pub(crate) const RUN: &str = r#"
 [run]
 overwrite = true
 

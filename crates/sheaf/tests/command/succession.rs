@@ -3,6 +3,7 @@
 use crate::child::{Ended, Running, ScratchDirectory, signal, wait_until};
 use crate::feed::{connect, crc32, payload, send};
 use crate::filters::compile;
+use crate::free_running;
 use crate::output::{assert_books_match_files, directory, dump, field, number};
 use crate::serve::Controller;
 use crate::triggers;
@@ -14,6 +15,13 @@ const SYSTEM: &str = "[manager]\nstart_timeout_ms = 240000\n[readout]\ncount = 2
      queue_events = 1000000\n[source.emulated]\nmean_bytes = 256\nrms_bytes = 0\n";
 
 const EVENTS: u64 = 120;
+
+/// The same where the sources trigger themselves: all of them, at their rate, whichever is first with an event.
+fn self_triggered() -> String {
+    SYSTEM
+        .replace("mode = \"fixed\"\nrate_hz = 300", "mode = \"seen\"")
+        .replace("mean_bytes", "rate_hz = 300\nmean_bytes")
+}
 
 fn lines(ended: &Ended) -> Vec<Value> {
     ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -46,9 +54,13 @@ fn assert_follow(settings: &str) {
 
 /// Checks the same where the command has these arguments.
 fn assert_follow_in(arguments: &str, settings: &str) {
+    assert_system_follows(arguments, &format!("{SYSTEM}{settings}"));
+}
+
+fn assert_system_follows(arguments: &str, system: &str) {
     let scratch = ScratchDirectory::new();
     let run = format!("[run]\nruns = 4\ncontinuous = true\nevents = {EVENTS}\nduration_s = 0\n");
-    scratch.file("run.toml", &format!("{run}{SYSTEM}{settings}"));
+    scratch.file("run.toml", &format!("{run}{system}"));
     let ended = scratch.sheaf(&format!("run run.toml --json {arguments}")).exits(0);
     let runs = lines(&ended);
     assert_eq!(
@@ -93,12 +105,33 @@ fn runs_in_many_processes_with_shared_memory_output_nodes_and_workers_follow_one
     assert_follow_in("--processes", &format!("[output]\nnodes = 2\n[transport]\nkind = \"shm\"\n{workers}"));
 }
 
-/// Processes that die around the end of a run are started again, in that run or in the next one. All events are stored.
+#[test]
+fn runs_that_the_data_trigger_follow_one_another_without_a_gap() {
+    assert_system_follows("", &self_triggered());
+    let one_source = self_triggered().replace("\"seen\"", "\"source\"\nsource = 0");
+    assert_system_follows("", &one_source);
+}
+
+#[test]
+fn runs_that_the_data_trigger_follow_one_another_in_the_same_processes() {
+    assert_system_follows("--processes", &format!("{}[transport]\nkind = \"tcp\"\n", self_triggered()));
+}
+
 #[test]
 fn a_node_that_is_killed_around_a_switch_takes_part_in_the_next_run() {
+    assert_nodes_are_killed(SYSTEM);
+}
+
+#[test]
+fn a_node_that_is_killed_where_the_data_trigger_takes_part_in_the_next_run() {
+    assert_nodes_are_killed(&self_triggered());
+}
+
+/// Processes that die around the end of a run are started again, in that run or in the next one. All events are stored.
+fn assert_nodes_are_killed(system: &str) {
     let scratch = ScratchDirectory::new();
     let run = "[run]\nruns = 0\ncontinuous = true\nevents = 60\nduration_s = 0\n";
-    scratch.file("run.toml", &format!("{run}{SYSTEM}[output]\nnodes = 1\n[transport]\nkind = \"tcp\"\n"));
+    scratch.file("run.toml", &format!("{run}{system}[output]\nnodes = 1\n[transport]\nkind = \"tcp\"\n"));
     let running = scratch.start("run run.toml --processes --json");
     let mut run = 1;
     for node in ["bu0", "ru1", "out0", "bu1", "ru0", "out0"] {
@@ -170,17 +203,23 @@ fn assert_triggers(runs: &[Value], account: &Value) {
     }
 }
 
-/// As in an experiment: programs read the front ends, a supervisor gives the triggers, and both see one run. Each fragment is in exactly one
-/// of the runs, byte for byte.
-fn assert_fed(arguments: &str, settings: &str) {
-    const ALL: u64 = 4 * EVENTS;
-    let scratch = ScratchDirectory::new();
-    let run = format!("[run]\nruns = 4\ncontinuous = true\nevents = {EVENTS}\nduration_s = 0\n");
+/// All events of the runs that programs feed.
+const ALL: u64 = 4 * EVENTS;
+
+/// A supervisor that gives the triggers of all runs.
+fn supervisor() -> String {
     let supervisor = format!(
         "\"{}\", \"emulate-trigger\", \"--rate\", \"1000\", \"--triggers\", \"{ALL}\"",
         env!("CARGO_BIN_EXE_sheaf")
     );
-    let trigger = format!("[trigger]\nmode = \"command\"\n[trigger.command]\ncommand = [{supervisor}]\n");
+    format!("[trigger]\nmode = \"command\"\n[trigger.command]\ncommand = [{supervisor}]\n")
+}
+
+/// As in an experiment: programs read the front ends, a supervisor or the data give the triggers, and both see one run. Each fragment is in
+/// exactly one of the runs, byte for byte.
+fn assert_fed(arguments: &str, trigger: &str, settings: &str) {
+    let scratch = ScratchDirectory::new();
+    let run = format!("[run]\nruns = 4\ncontinuous = true\nevents = {EVENTS}\nduration_s = 0\n");
     let units = "[source]\nkind = \"feed\"\ncount = 4\n[readout]\ncount = 2\n[builder]\ncount = 2\n";
     scratch.file("run.toml", &format!("{run}{trigger}{units}{settings}"));
     let running = scratch.start(&format!("run run.toml --json {arguments}"));
@@ -218,12 +257,19 @@ fn assert_fed(arguments: &str, settings: &str) {
 
 #[test]
 fn programs_feed_one_run_after_the_other() {
-    assert_fed("", "");
+    assert_fed("", &supervisor(), "");
 }
 
 #[test]
 fn programs_feed_one_run_after_the_other_in_the_same_processes() {
-    assert_fed("--processes", "[transport]\nkind = \"tcp\"\n");
+    assert_fed("--processes", &supervisor(), "[transport]\nkind = \"tcp\"\n");
+}
+
+#[test]
+fn programs_feed_one_run_after_the_other_and_trigger_themselves() {
+    let seen = "[trigger]\nmode = \"seen\"\n";
+    assert_fed("", seen, "");
+    assert_fed("--processes", seen, "[transport]\nkind = \"tcp\"\n");
 }
 
 /// `sheaf next` begins the next run without a gap as well, and Ctrl-C ends the last one.
@@ -275,9 +321,9 @@ fn manifest(scratch: &ScratchDirectory, summary: &Value) -> Value {
 #[test]
 fn a_system_whose_runs_cannot_follow_one_another_says_why() {
     let scratch = ScratchDirectory::new();
-    let announced = SYSTEM.replace("mode = \"fixed\"\nrate_hz = 300", "mode = \"seen\"");
-    scratch.file("seen.toml", &format!("[run]\nruns = 2\ncontinuous = true\n{announced}"));
-    scratch.sheaf("run seen.toml").exits(1).says(&["its triggers come from its data"]);
+    let run = "runs = 2\ncontinuous = true\noverwrite = true";
+    scratch.file("slices.toml", &free_running::RUN.replace("overwrite = true", run));
+    scratch.sheaf("run slices.toml").exits(1).says(&["its data are cut by time"]);
     assert!(!scratch.join("runs").exists());
 }
 
@@ -294,18 +340,23 @@ impl Controller {
 
 #[test]
 fn an_operator_switches_to_the_next_run() {
-    assert_switches(Controller::in_one_process);
+    assert_switches(Controller::in_one_process, SYSTEM);
+}
+
+#[test]
+fn an_operator_switches_to_the_next_run_where_the_data_trigger() {
+    assert_switches(Controller::in_one_process, &self_triggered());
 }
 
 #[test]
 fn an_operator_switches_to_the_next_run_in_the_same_processes() {
-    assert_switches(Controller::begin);
+    assert_switches(Controller::begin, SYSTEM);
 }
 
-fn assert_switches(begin: impl Fn(&str) -> Controller) {
+fn assert_switches(begin: impl Fn(&str) -> Controller, system: &str) {
     let logbook =
         "[hook.logbook]\non = \"after_stop\"\ncommand = [\"sh\", \"-c\", \"echo $SHEAF_RUN >> logbook\"]\n";
-    let mut controller = begin(&format!("{SYSTEM}{logbook}"));
+    let mut controller = begin(&format!("{system}{logbook}"));
     controller.ctl("switch").exits(1).says(&["there is no run", "start one"]);
     controller.ctl("start --comment first").exits(0).says(&["run 1 is running"]);
     for run in 2..=4 {
@@ -342,9 +393,9 @@ fn assert_switches(begin: impl Fn(&str) -> Controller) {
 #[test]
 fn a_switch_that_is_not_possible_leaves_the_run_alone() {
     let mut controller =
-        Controller::begin(&SYSTEM.replace("mode = \"fixed\"\nrate_hz = 300", "mode = \"seen\""));
+        Controller::begin(&free_running::RUN.replace("duration_s = 0.5", "duration_s = 600"));
     controller.ctl("start").exits(0);
-    let why = "no run can follow run 1 without a gap: its triggers come from its data";
+    let why = "no run can follow run 1 without a gap: its data are cut by time";
     controller.ctl("switch").exits(1).says(&[why, "stop it, and start another"]);
     controller.ctl("stop").exits(0);
     controller.running().signal("INT");

@@ -53,11 +53,78 @@ fn a_run_that_is_stopped_meanwhile_closes_as_the_last_one() {
     assert_eq!(commands(&mut world, NodeId::readout(0)).last(), Some(&Command::Close));
 }
 
+fn announce(world: &mut World, readout: u16, events: &[u64]) {
+    let announcement = |event: &u64| Announcement { event: EventId(*event), time: START };
+    world.say(NodeId::readout(readout), Body::Announce(events.iter().map(announcement).collect()));
+}
+
+fn answer_division(world: &mut World, readout: u16) {
+    let status = ReadoutStatus { sources: 2, has_divided: true, ..ReadoutStatus::default() };
+    world.say(NodeId::readout(readout), Body::ReadoutStatus(status));
+}
+
+/// Units are at different events when the triggers end. The run takes what belongs to it, and no more, until both say that this was all.
 #[test]
-fn a_run_whose_data_announce_its_triggers_hands_nothing_over() {
+fn a_run_that_the_data_trigger_takes_its_events_of_units_that_are_behind() {
+    let mut world = World::new(Triggers::Announced, |config| config.max_events = Some(2));
+    world.manager.set_handover(true);
+    world.grant(0, 10);
+    announce(&mut world, 0, &[4, 7, 9]);
+    assert!(!world.manager.is_running());
+    assert_eq!((world.assigned(0), world.manager.next_event()), (vec![4, 7], EventId(8)));
+    announce(&mut world, 1, &[5, 8]);
+    assert_eq!(world.assigned(0), [5]);
+    for event in [4, 5, 7] {
+        assert!(!commands(&mut world, NodeId::readout(0)).contains(&Command::Divide));
+        world.finish(0, event, 1, Outcome::Stored, None);
+    }
+    for readout in 0..2 {
+        assert_eq!(commands(&mut world, NodeId::readout(readout)).last(), Some(&Command::Divide));
+    }
+    answer_division(&mut world, 0);
+    announce(&mut world, 1, &[6, 10]);
+    answer_division(&mut world, 1);
+    assert_eq!(world.assigned(0), [6]);
+    assert_eq!(commands(&mut world, NodeId::readout(0)), []);
+    world.finish(0, 6, 1, Outcome::Stored, None);
+    for readout in 0..2 {
+        let hand_over = Command::HandOver { first: EventId(8) };
+        assert_eq!(commands(&mut world, NodeId::readout(readout)), [hand_over]);
+    }
+    assert_eq!((world.manager.ledger().received, world.manager.ledger().stored), (4, 4));
+}
+
+#[test]
+fn a_unit_that_is_lost_does_not_keep_the_next_run_waiting() {
     let mut world = World::new(Triggers::Announced, |_| {});
     world.manager.set_handover(true);
+    world.manager.handle_end_of_triggers(world.now, world.now);
+    world.drain();
+    answer_division(&mut world, 0);
+    assert_eq!(commands(&mut world, NodeId::readout(0)).last(), Some(&Command::Divide));
+    world.manager.handle_link(world.now, NodeId::readout(1), LinkStatus::Down);
+    for _ in 0..20 {
+        world.now += Nanos::from_millis(100);
+        answer_division(&mut world, 0);
+        world.manager.handle_timeout(world.now);
+        world.drain();
+    }
+    let hand_over = Command::HandOver { first: EventId(1) };
+    assert_eq!(commands(&mut world, NodeId::readout(0)), [hand_over]);
+}
+
+#[test]
+fn no_run_follows_one_whose_data_have_ended() {
+    let mut world = World::new(Triggers::Announced, |_| {});
+    world.manager.set_handover(true);
+    for readout in 0..2 {
+        let status = ReadoutStatus { sources: 2, sources_ended: 2, ..ReadoutStatus::default() };
+        world.say(NodeId::readout(readout), Body::ReadoutStatus(status));
+    }
+    world.manager.set_handover(true);
     assert!(!world.manager.hands_over());
+    world.drain();
+    assert_eq!(commands(&mut world, NodeId::readout(0)).last(), Some(&Command::Close));
 }
 
 /// The time between the two is of the second run, and its triggers are taken with their times.

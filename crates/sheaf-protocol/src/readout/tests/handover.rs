@@ -48,6 +48,35 @@ fn fragments_of_the_run_before_that_arrive_late_are_dropped_and_not_waited_for()
     assert_eq!(unit.held(), (ByteCount(10), 1));
 }
 
+/// It answers behind its announcements, even if an earlier status is not acknowledged.
+#[test]
+fn a_unit_that_is_told_to_divide_the_runs_announces_its_events_before_it_says_so() {
+    let mut unit = unit(|config| config.announce = Announce::All);
+    while unit.poll_transmit(Timestamp(0)).is_some() {}
+    give(&mut unit, 3, 0, 10);
+    give(&mut unit, 4, 1, 10);
+    command(&mut unit, Command::Divide);
+    let mut said = Vec::new();
+    while let Some(transmit) = unit.poll_transmit(Timestamp(0)) {
+        match transmit.message.body {
+            Body::Announce(events) => said.extend(events.iter().map(|announced| announced.event.0)),
+            Body::ReadoutStatus(status) => said.push(if status.has_divided { 100 } else { 0 }),
+            _ => {}
+        }
+    }
+    assert_eq!(said, [3, 4, 100]);
+    // The next run announces what this one hands over.
+    let held = hand_over(&mut unit, 4);
+    let mut next = started(unstarted(|config| config.announce = Announce::All));
+    next.begin_with(EventId(4));
+    held.into_iter()
+        .for_each(|fragment| next.handle_fragment(Timestamp(0), fragment).expect("there is room"));
+    let announced = std::iter::from_fn(|| next.poll_transmit(Timestamp(0))).find_map(|transmit| {
+        if let Body::Announce(events) = transmit.message.body { Some(events) } else { None }
+    });
+    assert_eq!(announced.expect("the run is open")[0].event, EventId(4));
+}
+
 proptest! {
     /// Whatever a unit has had when it closes, each fragment is in the books of exactly one of the two runs.
     #[test]

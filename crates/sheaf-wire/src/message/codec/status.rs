@@ -13,7 +13,13 @@ impl Entry for ReadoutStatus {
             sources: U32::new(self.sources),
             sources_ended: U32::new(self.sources_ended),
             buffered_events: U32::new(self.buffered_events),
-            flags: U32::new(emit_flags([self.busy, self.processing, self.waiting, self.declines])),
+            flags: U32::new(emit_flags([
+                self.busy,
+                self.processing,
+                self.waiting,
+                self.declines,
+                self.has_divided,
+            ])),
             buffered_bytes: U64::new(self.buffered.0),
             room_until: U64::new(self.room_until.0),
             room_events: U32::new(self.room_events),
@@ -22,7 +28,7 @@ impl Entry for ReadoutStatus {
     }
     fn parse(bytes: &ReadoutStatusBytes) -> Result<Self, DecodeError> {
         let flags = bytes.flags.get();
-        let [busy, processing, waiting, declines] = parse_flags(flags)
+        let [busy, processing, waiting, declines, has_divided] = parse_flags(flags)
             .ok_or(DecodeError::BadValue { field: "readout flags", value: u64::from(flags) })?;
         Ok(Self {
             sources: bytes.sources.get(),
@@ -33,6 +39,7 @@ impl Entry for ReadoutStatus {
             processing,
             waiting,
             declines,
+            has_divided,
             room_until: EventId(bytes.room_until.get()),
             room_events: bytes.room_events.get(),
         })
@@ -67,6 +74,7 @@ impl Entry for Command {
             5 => Ok(Self::Pause),
             6 => Ok(Self::Resume),
             7 => Ok(Self::HandOver { first: EventId(bytes.event.get()) }),
+            8 => Ok(Self::Divide),
             code => Err(DecodeError::BadValue { field: "command", value: u64::from(code) }),
         }
     }
