@@ -17,16 +17,19 @@
 mod growth;
 pub mod isolated;
 mod made;
+mod next;
 mod outputs;
 mod worker;
 
 pub use growth::Growth;
+pub use next::NextPreprocessors;
 pub use outputs::{MemoryMaker, OutputMemory, Outputs};
 
 use crate::parcels::Parcels;
 use crate::stall::StallFree;
 use bytes::Bytes;
 use made::Made;
+use next::Keeper;
 use sheaf_filter::{FilterFailure, Preprocessor};
 use sheaf_protocol::Transmit;
 use sheaf_telemetry::log_as;
@@ -163,6 +166,8 @@ pub(crate) struct Preprocessing {
     node: NodeId,
     setup: PreprocessingSetup,
     waker: Waker,
+    /// The thread that has made the preprocessors, if the run follows another one.
+    keeper: Option<Keeper>,
     lines: Vec<Line>,
     /// The answers that workers have, by the number of the job, and where that is.
     pending: BTreeMap<u64, (usize, Pending)>,
@@ -193,6 +198,7 @@ impl Preprocessing {
             node,
             setup,
             waker,
+            keeper: None,
             lines,
             pending: BTreeMap::new(),
             outstanding: BTreeSet::new(),
@@ -204,6 +210,22 @@ impl Preprocessing {
             counts: PreprocessingCounts::default(),
             difference: (0, 0),
         })
+    }
+
+    /// Goes on with the run that follows: workers and their memory stay, and have the preprocessors of that run. Answers of the run before
+    /// are not sent any more.
+    pub(crate) fn go_on(&mut self, next: NextPreprocessors) {
+        let NextPreprocessors { made, make, keeper } = next;
+        self.pending.clear();
+        self.outstanding.clear();
+        self.done.clear();
+        (self.was_full, self.counts, self.difference) = (false, PreprocessingCounts::default(), (0, 0));
+        self.setup.make = make;
+        self.keeper = Some(keeper);
+        for (line, preprocessor) in self.lines.iter_mut().zip(made).filter(|(line, _)| line.is_open()) {
+            line.exchange(preprocessor);
+        }
+        self.flush();
     }
 
     /// Returns whether another answer may be started.
@@ -321,7 +343,10 @@ impl Preprocessing {
         for place in 0..self.lines.len() {
             while let Some(done) = self.lines[place].receive(now) {
                 some = true;
-                self.counts.workers_restarted += self.lines[place].note_restarts(done.restarts);
+                // One of the run before is of another preprocessor.
+                if self.pending.contains_key(&done.number) {
+                    self.counts.workers_restarted += self.lines[place].note_restarts(done.restarts);
+                }
                 self.take_done(done);
             }
             let hangs = self.setup.time_limit.is_some_and(|limit| self.lines[place].is_behind(now, limit));

@@ -6,7 +6,9 @@ mod standstill;
 use crate::handover::Handover;
 use crate::outbox::{Outbox, OutboxStats};
 use crate::parcels::Parcels;
-use crate::preprocessing::{Preprocessing, PreprocessingCounts, PreprocessingError, PreprocessingSetup};
+use crate::preprocessing::{
+    NextPreprocessors, Preprocessing, PreprocessingCounts, PreprocessingError, PreprocessingSetup,
+};
 use crate::stall::StallFree;
 use crate::telemetry::{BufferLimits, ReadoutSeries, SourceFigures, Telemetry};
 use crate::traces::{ReadoutTrace, Tracing};
@@ -50,6 +52,7 @@ pub struct ReadoutHandover {
     outbox: Outbox,
     parcels: Parcels,
     inputs: Vec<Input>,
+    preprocessing: Option<Preprocessing>,
     /// First event of the next run.
     next_event: EventId,
 }
@@ -57,6 +60,7 @@ pub struct ReadoutHandover {
 impl Handover for ReadoutHandover {
     fn abandon(mut self: Box<Self>) {
         self.inputs.iter_mut().for_each(|input| input.source.stop());
+        self.preprocessing.iter_mut().for_each(Preprocessing::close);
         self.outbox.end_run(false);
     }
 
@@ -94,18 +98,24 @@ impl ReadoutNode {
         Self::with(role, (outbox, parcels, inputs), patience, now)
     }
 
-    /// Makes a readout unit of the run that follows another one in this node.
+    /// Makes a readout unit of the run that follows another one in this node. If it processes fragments, `preprocessors` are those of its
+    /// run.
     #[must_use]
     pub fn following(
         mut role: ReadoutUnit<Span>,
         handover: ReadoutHandover,
+        preprocessors: Option<NextPreprocessors>,
         patience: Patience,
         now: Timestamp,
     ) -> Self {
-        let ReadoutHandover { mut outbox, parcels, inputs, next_event } = handover;
+        let ReadoutHandover { mut outbox, parcels, inputs, preprocessing, next_event } = handover;
         outbox.begin_run();
         role.begin_with(next_event);
         let mut node = Self::with(role, (outbox, parcels, inputs), patience, now);
+        node.preprocessing = preprocessing;
+        if let (Some(preprocessing), Some(next)) = (&mut node.preprocessing, preprocessors) {
+            preprocessing.go_on(next);
+        }
         for input in &mut node.inputs {
             input.go_on(&mut node.role, now);
         }
@@ -473,7 +483,7 @@ impl NodeDriver for ReadoutNode {
     }
 
     fn finish(&mut self) -> Result<(), NodeError> {
-        if let Some(preprocessing) = &mut self.preprocessing {
+        if let Some(preprocessing) = self.preprocessing.as_mut().filter(|_| !self.role.hands_over()) {
             preprocessing.close();
         }
         self.outbox.end_run(self.role.hands_over());
@@ -496,9 +506,9 @@ impl NodeDriver for ReadoutNode {
     }
 
     fn hand_over(self: Box<Self>) -> Option<Box<dyn Handover>> {
-        let Self { role, outbox, parcels, inputs, .. } = *self;
+        let Self { role, outbox, parcels, inputs, preprocessing, .. } = *self;
         let next_event = role.next_event()?;
-        Some(Box::new(ReadoutHandover { outbox, parcels, inputs, next_event }))
+        Some(Box::new(ReadoutHandover { outbox, parcels, inputs, preprocessing, next_event }))
     }
 }
 

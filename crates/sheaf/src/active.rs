@@ -4,13 +4,13 @@ use crate::arguments::{LibraryArguments, PreprocessorArguments};
 use crate::blocks::PAGE_BYTES;
 use crate::plan::Plan;
 use crate::{Verdict, describe};
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use rustix::process::Signal;
 use sheaf_config::{Config, NodeConfig};
 use sheaf_filter::{FilterFailure, LibraryPreprocessor, Preprocessor, Setup};
 use sheaf_node::preprocessing::isolated::{self, Isolated, LaunchWorker, WorkerProcess};
 use sheaf_node::preprocessing::{
-    Growth, MOST_LEFT_BEHIND, MemoryMaker, PreprocessingSetup, PreprocessorMaker,
+    Growth, MOST_LEFT_BEHIND, MemoryMaker, NextPreprocessors, PreprocessingSetup, PreprocessorMaker,
 };
 use sheaf_node::sources::{FragmentMemory, PoolSize};
 use sheaf_protocol::Identity;
@@ -98,16 +98,9 @@ impl Plan {
         me: &Identity,
         arena: Option<&Arena>,
     ) -> Option<PreprocessingSetup> {
-        let library = library(&self.loading(), me.run).filter(|_| self.is_active(node))?;
+        let make = self.preprocessors(node, me)?;
         let preprocessing = &self.config.preprocessing;
         let limit = preprocessing.time_limit;
-        let make: PreprocessorMaker = if preprocessing.processes {
-            Box::new(move || {
-                Ok(Box::new(Isolated::start(library.clone().launcher(), limit).map_err(FilterFailure::new)?))
-            })
-        } else {
-            Box::new(move || library.open())
-        };
         let sources = &preprocessing.sources;
         Some(PreprocessingSetup {
             sources: (!sources.is_empty()).then(|| sources.iter().copied().collect()),
@@ -124,6 +117,36 @@ impl Plan {
             },
             memory: self.results(FragmentMemory::of(arena)),
         })
+    }
+
+    /// Returns the maker of the preprocessors of a readout unit, or `None` if it has none.
+    fn preprocessors(&self, node: &NodeConfig, me: &Identity) -> Option<PreprocessorMaker> {
+        let library = library(&self.loading(), me.run).filter(|_| self.is_active(node))?;
+        let preprocessing = &self.config.preprocessing;
+        let limit = preprocessing.time_limit;
+        Some(if preprocessing.processes {
+            Box::new(move || {
+                Ok(Box::new(Isolated::start(library.clone().launcher(), limit).map_err(FilterFailure::new)?))
+            })
+        } else {
+            Box::new(move || library.open())
+        })
+    }
+
+    /// Makes the preprocessors of a readout unit for a run that follows another one, if it has some.
+    ///
+    /// # Errors
+    /// If one cannot be made, or the present run `is_over` before.
+    pub(crate) fn next_preprocessors(
+        &self,
+        node: &NodeConfig,
+        me: &Identity,
+        is_over: &dyn Fn() -> bool,
+    ) -> anyhow::Result<Option<NextPreprocessors>> {
+        let Some(make) = self.preprocessors(node, me) else { return Ok(None) };
+        let made = NextPreprocessors::make(me.node, self.config.preprocessing.workers, make, is_over)?;
+        let over = || anyhow!("the run has ended while the preprocessors of {} were being made", me.node);
+        made.map(Some).ok_or_else(over)
     }
 
     fn results(&self, memory: FragmentMemory) -> MemoryMaker {

@@ -145,8 +145,15 @@ impl DriverMaker {
         let (plan, now, node) = (&self.plan, self.clock.now(), self.configured(me.node)?);
         let mut role = ReadoutUnit::new(me, plan.readout(node), now);
         let patience = self.manager_patience;
+        let early = self.early_farms.take_preprocessors(me.node);
         let mut driver = match beginning.split::<ReadoutHandover>()? {
-            Begin::Following(handover) => ReadoutNode::following(role, *handover, patience, now),
+            Begin::Following(handover) => {
+                let preprocessors = match early {
+                    Some(early) => Some(early),
+                    None => plan.next_preprocessors(node, &me, &|| false)?,
+                };
+                ReadoutNode::following(role, *handover, preprocessors, patience, now)
+            }
             Begin::Anew(Connection { endpoint, arena }) => {
                 let mut sources = plan.sources(&me, node, arena.as_ref(), endpoint.waker())?;
                 if let Some(first) = plan.begins_with {

@@ -1,12 +1,13 @@
-//! Farms of the builder units of the next run: their workers load their filters while the present run goes on.
+//! Farms of the builder units of the next run, and preprocessors of its readout units: they load while the present run goes on.
 
 use crate::plan::Plan;
 use anyhow::bail;
 use sheaf_node::Clock;
 use sheaf_node::farm::Farm;
+use sheaf_node::preprocessing::NextPreprocessors;
 use sheaf_wire::message::Readiness;
 use sheaf_wire::{NodeId, Role};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -24,6 +25,9 @@ struct State {
     /// Wakers of the threads of builder units.
     wakers: BTreeMap<NodeId, Waker>,
     farms: BTreeMap<NodeId, Farm>,
+    /// Readout units of this process.
+    readouts: BTreeSet<NodeId>,
+    preprocessors: BTreeMap<NodeId, NextPreprocessors>,
 }
 
 impl EarlyFarms {
@@ -37,18 +41,27 @@ impl EarlyFarms {
         self.lock().farms.remove(&builder)
     }
 
-    /// Makes the farms of a run, and waits until their workers have loaded their filters, or until `is_over`.
+    /// Takes note of a readout unit of this process, now and in the runs that follow. Returns its preprocessors, if they were made before.
+    pub(crate) fn take_preprocessors(&self, readout: NodeId) -> Option<NextPreprocessors> {
+        let mut state = self.lock();
+        state.readouts.insert(readout);
+        state.preprocessors.remove(&readout)
+    }
+
+    /// Makes the farms and preprocessors of a run, and waits until their workers have loaded their filters, or until `is_over`.
     ///
     /// # Errors
-    /// If a farm cannot be made, or a worker ends while it loads its filter.
+    /// If a farm or a preprocessor cannot be made, or a worker ends while it loads its filter.
     pub(crate) fn make(
         &self,
         plan: &Plan,
         directory: Option<&Path>,
         (clock, is_over): (Clock, &dyn Fn() -> bool),
     ) -> anyhow::Result<()> {
+        let preprocessors = self.make_preprocessors(plan, (clock, is_over))?;
         // An address is taken by the farm of the present run.
         if plan.config.filter.listen.is_some() {
+            self.lock().preprocessors = preprocessors;
             return Ok(());
         }
         let wakers = self.lock().wakers.clone();
@@ -66,12 +79,29 @@ impl EarlyFarms {
             }
             std::thread::sleep(PAUSE);
         }
-        self.lock().farms = farms;
+        let mut state = self.lock();
+        (state.farms, state.preprocessors) = (farms, preprocessors);
         Ok(())
     }
 
-    /// Ends the farms of a run that does not begin.
+    fn make_preprocessors(
+        &self,
+        plan: &Plan,
+        (clock, is_over): (Clock, &dyn Fn() -> bool),
+    ) -> anyhow::Result<BTreeMap<NodeId, NextPreprocessors>> {
+        let readouts = self.lock().readouts.clone();
+        let mut all = BTreeMap::new();
+        for node in plan.of_role(Role::Readout).filter(|node| readouts.contains(&node.id)) {
+            let me = plan.identity(node.id, clock.now());
+            let made = plan.next_preprocessors(node, &me, is_over)?;
+            all.extend(made.map(|made| (node.id, made)));
+        }
+        Ok(all)
+    }
+
+    /// Ends the farms and preprocessors of a run that does not begin.
     pub(crate) fn end(&self) {
+        drop(std::mem::take(&mut self.lock().preprocessors));
         let farms = std::mem::take(&mut self.lock().farms);
         farms.into_values().for_each(|mut farm| drop(farm.finish()));
     }

@@ -8,7 +8,7 @@
 //! | `plan` | the configuration and everything derived from it for nodes and roles |
 //! | `assemble` | makes sources, filters and outputs from the plan |
 //! | `blocks` | the memory of emulated sources |
-//! | `farms`, `early_farms` | the filter farm of a configuration, and farms that are made before their run begins |
+//! | `farms`, `early_farms` | the filter farm of a configuration; farms and preprocessors that are made before their run begins |
 //! | `fed`, `described`, `timed` | makes live sources from the configuration |
 //! | `free_running` | makes emulated front ends without event numbers from it |
 //! | `describe` | `sheaf source`, and of it `sheaf source describe` |

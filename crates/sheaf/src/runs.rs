@@ -132,14 +132,8 @@ fn make_all(
 
 /// Returns why no run can follow another one without a gap, in words; `None` if one can.
 fn no_succession(config: &Config) -> Option<String> {
-    let why = if config.source.is_timed() {
-        "its data are cut by time, and the accounts of hits are those of one run"
-    } else if config.preprocessing.path.is_some() {
-        "its readout units process fragments"
-    } else {
-        return None;
-    };
-    Some(why.to_owned())
+    let why = "its data are cut by time, and the accounts of hits are those of one run";
+    config.source.is_timed().then(|| why.to_owned())
 }
 
 /// Conditions of a configuration file that end a run, without those that were given for one run.

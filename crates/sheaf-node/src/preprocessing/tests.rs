@@ -170,6 +170,50 @@ impl World {
     }
 }
 
+/// Says which run it is of.
+struct OfRun(u8);
+
+impl Preprocessor for OfRun {
+    fn process(&mut self, _: &RawFragment<'_>, room: &mut [u8]) -> Result<Processed, FilterFailure> {
+        room[0] = self.0;
+        Ok(Processed::Written(1))
+    }
+}
+
+/// A worker that is still busy with the run before, and one that is idle.
+#[test]
+fn a_run_that_follows_has_its_own_preprocessors_and_sends_nothing_of_the_run_before() {
+    let mut world = World::new(|setup| setup.time_limit = None);
+    world.give(1, &[vec![b"hangs".to_vec()]]);
+    let make = Box::new(|| Ok(Box::new(OfRun(2)) as Box<dyn Preprocessor>));
+    let next = NextPreprocessors::make(NODE, 2, make, &|| false).unwrap();
+    world.active.go_on(next.expect("the run before is not over"));
+    for event in 2..5 {
+        world.give(event, &[vec![b"raw".to_vec(), b"kept".to_vec()]]);
+    }
+    world.hanging.store(false, Ordering::Relaxed);
+    world.settle(false);
+    let all: Vec<_> = world.fragments().into_iter().collect();
+    let expected = (2..5).flat_map(|event| [0, 1].map(|source| ((event, source), (vec![2], true))));
+    assert_eq!(all, expected.collect::<Vec<_>>());
+    let counts = world.active.counts();
+    assert_eq!((counts.processed, counts.kept, counts.workers_restarted), (6, 0, 0));
+}
+
+#[test]
+fn preprocessors_that_cannot_be_made_are_named_and_those_that_take_too_long_are_left() {
+    let make = Box::new(|| Err(FilterFailure("no table".into())));
+    let error = NextPreprocessors::make(NODE, 2, make, &|| false).err().expect("it cannot be made");
+    assert_eq!(error.to_string(), "ru0 cannot make its preprocessor: no table");
+    let (end, until) = std::sync::mpsc::channel::<()>();
+    let make = Box::new(move || {
+        let _ = until.recv();
+        Err(FilterFailure("late".into()))
+    });
+    assert!(NextPreprocessors::make(NODE, 1, make, &|| true).unwrap().is_none());
+    drop(end);
+}
+
 fn all_of(first: u64, events: &[Vec<Vec<u8>>]) -> BTreeMap<(u64, u32), (Vec<u8>, bool)> {
     let of_event = |(event, payloads): (u64, &Vec<Vec<u8>>)| {
         let payloads = (0_u32..).zip(payloads.iter());

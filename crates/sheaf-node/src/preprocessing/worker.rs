@@ -9,14 +9,17 @@ use sheaf_filter::{FilterFailure, Preprocessor, Processed, RawFragment};
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::{Fragment, Nanos, SourceId, Timestamp};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The longest sleep of a worker. Nothing waits for it to end.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
+
+/// The preprocessor that takes the place of the present one.
+type Exchange = Arc<Mutex<Option<Box<dyn Preprocessor>>>>;
 
 /// The fragments of an answer.
 pub(super) struct Job {
@@ -37,6 +40,7 @@ pub(super) struct Line {
     to: Option<Producer<Job>>,
     from: Consumer<Done>,
     asleep: Arc<AtomicBool>,
+    next: Exchange,
     /// Number of fragments that the worker has processed.
     progress: Arc<AtomicU64>,
     gave: bool,
@@ -66,13 +70,16 @@ impl Line {
         let (mut answers, from) = RingBuffer::new(jobs);
         let (asleep, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (its_sleep, its_progress) = (asleep.clone(), progress.clone());
-        let body = move || context.run(&mut work, &mut answers, &its_sleep, &its_progress);
+        let next = Exchange::default();
+        let its_next = next.clone();
+        let body = move || context.run((&mut work, &mut answers), &its_sleep, &its_progress, &its_next);
         let thread = Some(std::thread::Builder::new().name(name).spawn(body)?);
         let seen = (0, None);
         Ok(Self {
             to: Some(to),
             from,
             asleep,
+            next,
             progress,
             gave: false,
             jobs: 0,
@@ -101,6 +108,12 @@ impl Line {
         self.jobs += 1;
         self.queued += fragments;
         Ok(())
+    }
+
+    /// Has it process all further jobs with another preprocessor.
+    pub(super) fn exchange(&mut self, preprocessor: Box<dyn Preprocessor>) {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(preprocessor);
+        (self.gave, self.restarts) = (true, 0);
     }
 
     /// Wakes it where it was given something.
@@ -136,7 +149,7 @@ impl Line {
 
     /// Records how often its preprocessor has been replaced; returns the number of replacements since the last call.
     pub(super) fn note_restarts(&mut self, restarts: u64) -> u64 {
-        restarts - std::mem::replace(&mut self.restarts, restarts)
+        restarts.saturating_sub(std::mem::replace(&mut self.restarts, restarts))
     }
 
     /// Returns whether it has worked on one fragment for longer than the limit.
@@ -178,15 +191,20 @@ impl Line {
 impl WorkerContext {
     fn run(
         &mut self,
-        work: &mut Consumer<Job>,
-        answers: &mut Producer<Done>,
+        (work, answers): (&mut Consumer<Job>, &mut Producer<Done>),
         asleep: &AtomicBool,
         progress: &AtomicU64,
+        next: &Exchange,
     ) {
         let mut room = Vec::new();
         let mut looked = 0;
         loop {
-            if let Ok(Job { number, fragments }) = work.pop() {
+            let job = work.pop();
+            // A job that was given after the exchange is processed after it.
+            if let Some(next) = next.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                self.preprocessor = next;
+            }
+            if let Ok(Job { number, fragments }) = job {
                 let mut made = Vec::with_capacity(fragments.len());
                 for fragment in fragments.iter() {
                     made.push(self.process(fragment, &mut room));

@@ -58,7 +58,10 @@ fn assert_follow_in(arguments: &str, settings: &str) {
 }
 
 fn assert_system_follows(arguments: &str, system: &str) {
-    let scratch = ScratchDirectory::new();
+    assert_follow_at(&ScratchDirectory::new(), arguments, system);
+}
+
+fn assert_follow_at(scratch: &ScratchDirectory, arguments: &str, system: &str) -> Vec<Value> {
     let run = format!("[run]\nruns = 4\ncontinuous = true\nevents = {EVENTS}\nduration_s = 0\n");
     scratch.file("run.toml", &format!("{run}{system}"));
     let ended = scratch.sheaf(&format!("run run.toml --json {arguments}")).exits(0);
@@ -70,8 +73,66 @@ fn assert_system_follows(arguments: &str, system: &str) {
         ended.stderr
     );
     assert!(runs.iter().all(|run| number(run, "ledger.triggers") == EVENTS));
-    assert_without_gap(&scratch, &runs, 0);
+    assert_without_gap(scratch, &runs, 0);
     scratch.sheaf("verify --all runs").exits(0);
+    runs
+}
+
+/// A preprocessor whose results name the run, and readout units that process all fragments with it.
+fn preprocessing(place: &ScratchDirectory, settings: &str) -> String {
+    compile("crates/sheaf/tests/command/run_preprocessor.c", &place.join("librun.so"));
+    format!("[preprocessing]\npath = \"librun.so\"\n{settings}")
+}
+
+/// Each fragment is processed once, by a preprocessor of the run that it is in.
+#[test]
+fn runs_whose_readout_units_process_fragments_follow_one_another_without_a_gap() {
+    let shared = "[transport]\nkind = \"shm\"\n";
+    for (arguments, workers, transport) in [
+        ("", "workers = 2\n", ""),
+        ("", "processes = true\n", shared),
+        ("--processes", "workers = 2\n", shared),
+        ("--processes", "workers = 2\nprocesses = true\n", "[transport]\nkind = \"tcp\"\n"),
+    ] {
+        let scratch = ScratchDirectory::new();
+        let settings = preprocessing(&scratch, workers);
+        let runs = assert_follow_at(&scratch, arguments, &format!("{SYSTEM}{settings}{transport}"));
+        for run in &runs {
+            let lines = dump(&directory(&scratch, run));
+            // More where an answer was lost or late, and was asked for again.
+            assert!(number(run, "counters.preprocessing_processed") >= lines.len() as u64, "{run:#}");
+            assert_eq!(lines.len() as u64, number(run, "ledger.fragments.stored"), "{run:#}");
+            let number = u32::try_from(number(run, "run")).unwrap().to_le_bytes();
+            for line in lines {
+                let result = [&number[..], &line.source.to_le_bytes(), &line.event.to_le_bytes()].concat();
+                assert_eq!(line.crc32, crc32(&result), "{arguments}: event {} of {run:#}", line.event);
+            }
+        }
+    }
+}
+
+/// The preprocessors of the next run are made while the present one goes on. If they cannot be, it goes on, and the command names the node.
+#[test]
+fn a_next_run_whose_preprocessors_cannot_be_made_leaves_the_run_alone() {
+    for begin in [Controller::in_one_process, Controller::begin] {
+        let mut controller = begin(SYSTEM);
+        let table = controller.place.join("table");
+        std::fs::write(&table, "").unwrap();
+        let parameters = format!("processes = true\nparameters = \"{}\"\n", table.display());
+        let settings = preprocessing(&controller.place, &parameters);
+        controller.place.file("run.toml", &format!("{SYSTEM}{settings}"));
+        controller.ctl("start").exits(0).says(&["run 1 is running"]);
+        std::fs::remove_file(&table).unwrap();
+        let refused = controller.ctl("switch").exits(1).says(&["run 1 goes on", "the table is missing"]);
+        assert!(refused.stderr.contains("ru0") || refused.stderr.contains("ru1"), "{}", refused.stderr);
+        assert_eq!(controller.status()["state"], "running");
+        std::fs::write(&table, "").unwrap();
+        controller.ctl("switch").exits(0).says(&["run 2 is running"]);
+        controller.ctl("stop").exits(0).says(&["run 2 ended: all"]);
+        assert!(controller.runs().iter().all(|run| run["state"] == "good"));
+        controller.running().signal("INT");
+        controller.serve.take().expect("it serves").end().exits(0);
+    }
 }
 
 #[test]
