@@ -89,6 +89,9 @@ struct Current {
     explained_from: u64,
     /// Earlier events that it explains, with others in between that may still be reported.
     earlier: BTreeSet<u64>,
+    /// Values of the latest reports that it explains, by event and quantity, if its repair was ordered: reports from the repair on are
+    /// about an equal shift after it.
+    taken: Option<BTreeMap<(u64, u16), u64>>,
 }
 
 /// Reports of a source for one quantity that its shift does not explain, by event.
@@ -174,7 +177,12 @@ impl Shifts {
         let source = self.sources.get_mut(&answer.source).filter(|source| source.is_ordered);
         let Some(source) = source else { return Answered::Unexpected };
         let mut before = std::mem::take(&mut source.now);
-        let tracks = before.split_off(answer.first.0);
+        let mut tracks = before.split_off(answer.first.0);
+        for ((event, quantity), value) in before.take_back(answer.first.0) {
+            let (kind, longest) = (self.config.quantities[usize::from(quantity)], self.config.longest);
+            let track = tracks.entry(quantity).or_default();
+            track.note_report(event, value, &self.values[usize::from(quantity)], kind, longest);
+        }
         let place = before.current.as_ref().and_then(|current| current.place);
         let now = Era { tracks, ..Era::default() };
         *source = Source { since: answer.first.0, before, now, ..Source::default() };
@@ -272,9 +280,11 @@ impl Shifts {
                 found.push(Shift { source: id, quantity, first, shift, repaired_from: None });
             }
             source.now.end_current();
-            source.now.current = Some(Current { shift, place, explained_from, earlier: BTreeSet::new() });
-            if config.on_shift == ShiftPolicy::Repair && !is_final {
-                source.is_ordered = true;
+            source.is_ordered = config.on_shift == ShiftPolicy::Repair && !is_final;
+            let taken = source.is_ordered.then(BTreeMap::new);
+            let earlier = BTreeSet::new();
+            source.now.current = Some(Current { shift, place, explained_from, earlier, taken });
+            if source.is_ordered {
                 self.orders.push_back(Renumber { source: id, shift });
             }
         }
@@ -298,12 +308,20 @@ impl Era {
         later.filter(|(_, track)| !track.reports.is_empty()).collect()
     }
 
+    /// Takes out the values of explained reports about the events from `first` on.
+    fn take_back(&mut self, first: u64) -> BTreeMap<(u64, u16), u64> {
+        let taken = self.current.as_mut().and_then(|current| current.taken.take());
+        taken.unwrap_or_default().split_off(&(first, 0))
+    }
+
     /// Takes out the reports that its shifts explain. Those of a past shift are about events before the next one.
     fn explain(&mut self, quantity: u16, values: &Values, reach: u64, found: &mut [Shift]) {
         let Some(track) = self.tracks.get_mut(&quantity) else { return };
         let mut end = u64::MAX;
         for shift in self.current.iter_mut().chain(self.past.iter_mut().rev()) {
-            shift.explain(end, track, reach);
+            let explained = track.remove_explained(shift.shift, end);
+            shift.keep(quantity, &explained);
+            shift.note_earlier(explained.keys(), reach);
             end = shift.explained_from;
             if let Some(found) = shift.place.and_then(|place| found.get_mut(place))
                 && found.quantity == quantity
@@ -315,11 +333,19 @@ impl Era {
 }
 
 impl Current {
-    /// Takes out the reports about events before `end` that it explains. It may turn out to have begun earlier, since a builder unit
-    /// that is behind has reported the beginning.
-    fn explain(&mut self, end: u64, track: &mut Track, reach: u64) {
-        let explained = track.remove_explained(self.shift, end);
-        self.earlier.extend(explained.into_iter().filter(|event| *event < self.explained_from));
+    /// Keeps the values of reports that it explains, while these may be about a later shift.
+    fn keep(&mut self, quantity: u16, explained: &BTreeMap<u64, u64>) {
+        let Some(taken) = &mut self.taken else { return };
+        taken.extend(explained.iter().map(|(event, value)| ((*event, quantity), *value)));
+        while taken.len() > KEPT_REPORTS {
+            taken.pop_first();
+        }
+    }
+
+    /// Takes events that it explains. It may turn out to have begun earlier, since a builder unit that is behind has reported the
+    /// beginning.
+    fn note_earlier<'a>(&mut self, explained: impl Iterator<Item = &'a u64>, reach: u64) {
+        self.earlier.extend(explained.filter(|event| **event < self.explained_from));
         while let Some(last) = self.earlier.pop_last() {
             if self.explained_from - last > reach {
                 self.earlier.insert(last);
@@ -461,15 +487,16 @@ impl Track {
         later
     }
 
-    /// Removes the reports about events before `end` that a shift explains. Returns their events.
-    fn remove_explained(&mut self, shift: i64, end: u64) -> Vec<u64> {
+    /// Removes the reports about events before `end` that a shift explains. Returns their values by event.
+    fn remove_explained(&mut self, shift: i64, end: u64) -> BTreeMap<u64, u64> {
         if !self.explains.contains_key(&shift) {
-            return Vec::new();
+            return BTreeMap::new();
         }
-        let is_explained =
-            |(event, report): (&u64, &Report)| report.shifts.contains(&shift).then_some(*event);
-        let explained: Vec<u64> = self.reports.range(..end).filter_map(is_explained).collect();
-        explained.iter().for_each(|event| self.remove(*event));
+        let is_explained = |(event, report): (&u64, &Report)| {
+            report.shifts.contains(&shift).then_some((*event, report.value))
+        };
+        let explained: BTreeMap<u64, u64> = self.reports.range(..end).filter_map(is_explained).collect();
+        explained.keys().for_each(|event| self.remove(*event));
         explained
     }
 

@@ -268,6 +268,7 @@ fn check_source(evidence: &Evidence<'_>, numbers: &NumberOptions, source: Source
         }
     }
     must_be_found(evidence, numbers, source, marked, evidence.manager.shifts())?;
+    check_last_repair(numbers, &shifts, marked, &is_explained)?;
     let has_one = numbers.has_one_fault(source);
     let sources = &evidence.options.sources;
     let late = if sources.out_of_order.is_possible() { sources.disorder + 1 } else { 0 };
@@ -283,6 +284,26 @@ fn check_source(evidence: &Evidence<'_>, numbers: &NumberOptions, source: Source
         ));
     }
     Ok(())
+}
+
+/// Checks that a source that was repaired, and of which no later shift was found, has none.
+fn check_last_repair(
+    numbers: &NumberOptions,
+    shifts: &[&Shift],
+    marked: &BTreeMap<u64, i64>,
+    is_explained: &impl Fn(u64, i64) -> bool,
+) -> Result<(), Violation> {
+    let Some((last, from)) = shifts.last().and_then(|last| Some((last, last.repaired_from?))) else {
+        return Ok(());
+    };
+    let later: BTreeMap<u64, i64> = marked.range(from.0..).map(|(event, shift)| (*event, *shift)).collect();
+    match first_of_row(&later, numbers.events, is_explained) {
+        None => Ok(()),
+        Some(first) => Err(violation!(
+            "{last:?} was the last shift found, and the source is off by {} from event {first} on",
+            later[&first]
+        )),
+    }
 }
 
 /// Checks that the first row of events with the same shift of a source is found, if it is long enough.

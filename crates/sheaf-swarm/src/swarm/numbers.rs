@@ -101,7 +101,12 @@ impl Swarm {
             1 => {
                 let NumberFault { event, shift, .. } = faults[0];
                 let again: &[i64] = if shift > 0 { &[1, 1, 2] } else { &[-1, -1, -2] };
-                faults.push(fault(last, again, event + 20));
+                let mut second = fault(last, again, event + 20);
+                if on_shift == ShiftPolicy::Repair && second.event % 2 == 0 {
+                    // While the answer of the readout unit is on its way, where the event manager attributes reports to the first shift.
+                    second.event = event + 20 + (second.event - event) % 100;
+                }
+                faults.push(second);
             }
             _ => {}
         }

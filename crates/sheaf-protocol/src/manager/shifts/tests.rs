@@ -219,6 +219,22 @@ fn a_shift_that_begins_before_the_answer_is_found_with_its_first_event() {
     assert_eq!(found(&shifts), [(5, 100, -2), (5, 300, -1)]);
 }
 
+/// Reports of the second shift that come before the answer look like reports of the first one.
+#[test]
+fn an_equal_shift_that_begins_before_the_answer_is_found_with_its_first_event() {
+    let quantity = Quantity { modulus: 1 << 32, tolerance: 0 };
+    for (shift, early) in [(1, 301), (1, 305), (-1, 301), (-1, 305), (-2, 302), (2, 330)] {
+        let mut shifts = shifts(config(quantity, ShiftPolicy::Repair));
+        shifts.note(&reports(quantity, |event| event, 5, 100..200, shift));
+        shifts.note(&reports(quantity, |event| event, 5, 300..early, shift));
+        let answer = Renumbered { source: SourceId(5), first: EventId(250), shift };
+        assert_ne!(shifts.note_renumbered(answer), Answered::Unexpected);
+        shifts.note(&reports(quantity, |event| event, 5, early..400, shift));
+        assert_eq!(found(&shifts), [(5, 100, shift), (5, 300, shift)], "up to {early}");
+        assert_eq!(shifts.announce(None).map(|shift| shift.first), Some(EventId(100)));
+    }
+}
+
 #[test]
 fn a_readout_unit_that_begins_anew_renumbers_nothing() {
     let quantity = Quantity { modulus: 1 << 32, tolerance: 0 };
