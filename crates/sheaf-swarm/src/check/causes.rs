@@ -288,7 +288,7 @@ impl Options {
         let apart = slots + self.bounds.queue_events as u64 + 8 * self.events.isqrt() + 8;
         let way = (self.network.delay_min.0 + 20 * self.network.jitter_mean.0) * self.network.spread;
         let nodes = 20 * self.timer_slack.0 + 8 * self.times.batch.0;
-        let windows = self.window_time().0;
+        let windows = self.windows_in_turn().0;
         Nanos(2 * (period * apart + self.feeding().0 * apart + 8 * way + nodes + windows))
     }
 

@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// The only type of triggers, if they have no types.
 pub(crate) const PLAIN_TYPE: TriggerType = TriggerType(1);
 
+/// Bytes that a builder adds to the expected size of an answer, at most.
+const REQUEST_BYTES: u64 = 64;
+
 /// Maximum number of windows of an event that is built in steps.
 const STEP_WINDOWS: u64 = 3;
 
@@ -90,6 +93,20 @@ impl Options {
     /// Returns the longest time from a request of hits to its answer.
     pub(crate) fn window_time(&self) -> Nanos {
         self.windows.map_or(Nanos::ZERO, |setup| setup.longest())
+    }
+
+    /// Returns the longest time from the assignment of an event until its requests for hits are answered. Requests beyond the credit of
+    /// a builder wait for the answers before them, and a readout unit whose sources take their time holds a quarter of the credit.
+    pub(crate) fn windows_in_turn(&self) -> Nanos {
+        let Gathering::Paced { credit } = self.gathering else {
+            return self.window_time();
+        };
+        let readouts = u64::from(self.system.readouts);
+        let given = self.sources.largest.0 * u64::from(self.system.sources_per_readout);
+        let expected = self.bounds.expected_event.map_or(0, |bytes| bytes.0 / readouts);
+        let together = credit.0 / 4 / (given.max(expected) + REQUEST_BYTES);
+        let requests = u64::from(self.bounds.slots) * readouts;
+        Nanos(self.window_time().0 * requests.div_ceil(together.max(1)))
     }
 
     /// Checks that windows are compatible with the other options.

@@ -141,6 +141,18 @@ fn the_first_step_finds_the_windows_of_the_other_sources() {
     assert_eq!(asked, 3 * report.ledger.stored, "nothing is asked for an event that is rejected");
 }
 
+/// The time limit of an event also covers the events before it, whose late hits hold the credit one after the other.
+#[test]
+fn requests_beyond_the_credit_wait_for_late_hits_before_them() {
+    let mut cluster = world(|options| {
+        options.gathering = Gathering::Paced { credit: sheaf_wire::ByteCount(1) };
+        windows_of(options).late = Ratio::percent(40);
+        options.times.event = Nanos(2 * options.patience().0 + 1);
+    });
+    let report = good(&mut cluster);
+    assert_eq!((report.ledger.stored, report.incomplete), (200, 0));
+}
+
 #[test]
 fn a_window_that_changes_on_the_way_is_noticed() {
     let mut cluster = world(|_| {});
