@@ -15,7 +15,7 @@ pub(super) struct Keeper {
     _until: Sender<Infallible>,
 }
 
-/// See the [module](self).
+/// Preprocessors of the next run of a readout unit, one for each worker.
 pub struct NextPreprocessors {
     pub(super) made: Vec<Box<dyn Preprocessor>>,
     pub(super) make: PreprocessorMaker,
