@@ -18,8 +18,27 @@ use std::time::{Duration, Instant};
 /// The longest sleep of a worker. Nothing waits for it to end.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
-/// The preprocessor that takes the place of the present one.
-type Exchange = Arc<Mutex<Option<Box<dyn Preprocessor>>>>;
+/// The preprocessor that takes the place of the present one, where there is one.
+#[derive(Default)]
+struct Exchange {
+    is_there: AtomicBool,
+    next: Mutex<Option<Box<dyn Preprocessor>>>,
+}
+
+impl Exchange {
+    fn put(&self, next: Box<dyn Preprocessor>) {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
+        self.is_there.store(true, Ordering::Release);
+    }
+
+    /// Takes it. No lock is taken where there is none.
+    fn take(&self) -> Option<Box<dyn Preprocessor>> {
+        if !self.is_there.load(Ordering::Relaxed) || !self.is_there.swap(false, Ordering::Acquire) {
+            return None;
+        }
+        self.next.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
 
 /// The fragments of an answer.
 pub(super) struct Job {
@@ -40,7 +59,7 @@ pub(super) struct Line {
     to: Option<Producer<Job>>,
     from: Consumer<Done>,
     asleep: Arc<AtomicBool>,
-    next: Exchange,
+    next: Arc<Exchange>,
     /// Number of fragments that the worker has processed.
     progress: Arc<AtomicU64>,
     gave: bool,
@@ -70,7 +89,7 @@ impl Line {
         let (mut answers, from) = RingBuffer::new(jobs);
         let (asleep, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (its_sleep, its_progress) = (asleep.clone(), progress.clone());
-        let next = Exchange::default();
+        let next = Arc::new(Exchange::default());
         let its_next = next.clone();
         let body = move || context.run((&mut work, &mut answers), &its_sleep, &its_progress, &its_next);
         let thread = Some(std::thread::Builder::new().name(name).spawn(body)?);
@@ -112,7 +131,7 @@ impl Line {
 
     /// Has it process all further jobs with another preprocessor.
     pub(super) fn exchange(&mut self, preprocessor: Box<dyn Preprocessor>) {
-        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(preprocessor);
+        self.next.put(preprocessor);
         (self.gave, self.restarts) = (true, 0);
     }
 
@@ -201,7 +220,7 @@ impl WorkerContext {
         loop {
             let job = work.pop();
             // A job that was given after the exchange is processed after it.
-            if let Some(next) = next.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            if let Some(next) = next.take() {
                 self.preprocessor = next;
             }
             if let Ok(Job { number, fragments }) = job {

@@ -17,17 +17,15 @@ use sheaf_wire::message::{Announcement, Body, Command};
 use sheaf_wire::{EventId, Timestamp};
 
 impl<P: Clone> EventManager<P> {
-    /// Sets whether another run follows in the same nodes. Has an effect until the run closes. None follows if the data announce the
-    /// triggers and have ended.
+    /// Sets whether another run follows in the same nodes. Has an effect until the run closes. None follows if the data have ended: it
+    /// would be empty, and so would all that follow it.
     pub fn set_handover(&mut self, hands_over: bool) {
         self.hands_over = hands_over && !self.is_exhausted;
     }
 
     /// Takes note that the sources have ended, before the run had all its events.
     pub(super) fn note_end_of_data(&mut self) {
-        if self.config.triggers == Triggers::Announced {
-            (self.is_exhausted, self.hands_over) = (true, false);
-        }
+        (self.is_exhausted, self.hands_over) = (true, false);
     }
 
     /// Accepts announced events of this run once its triggers have ended: those below the first event of the next run, if one follows.

@@ -115,16 +115,18 @@ fn a_unit_that_is_lost_does_not_keep_the_next_run_waiting() {
 
 #[test]
 fn no_run_follows_one_whose_data_have_ended() {
-    let mut world = World::new(Triggers::Announced, |_| {});
-    world.manager.set_handover(true);
-    for readout in 0..2 {
-        let status = ReadoutStatus { sources: 2, sources_ended: 2, ..ReadoutStatus::default() };
-        world.say(NodeId::readout(readout), Body::ReadoutStatus(status));
+    for triggers in [Triggers::Announced, Triggers::Driven] {
+        let mut world = World::new(triggers, |_| {});
+        world.manager.set_handover(true);
+        for readout in 0..2 {
+            let status = ReadoutStatus { sources: 2, sources_ended: 2, ..ReadoutStatus::default() };
+            world.say(NodeId::readout(readout), Body::ReadoutStatus(status));
+        }
+        world.manager.set_handover(true);
+        assert!(!world.manager.hands_over());
+        world.drain();
+        assert_eq!(commands(&mut world, NodeId::readout(0)).last(), Some(&Command::Close));
     }
-    world.manager.set_handover(true);
-    assert!(!world.manager.hands_over());
-    world.drain();
-    assert_eq!(commands(&mut world, NodeId::readout(0)).last(), Some(&Command::Close));
 }
 
 /// The time between the two is of the second run, and its triggers are taken with their times.
