@@ -38,6 +38,8 @@ pub struct OperatorCounts {
     pub unmet: u64,
     /// Requirements that were met again.
     pub met: u64,
+    /// Indices of the requirements that are not met now.
+    pub unmet_now: BTreeSet<usize>,
     /// Whether the run was paused when its triggers ended, unless that changed in the same moment.
     pub ended_paused: Option<bool>,
 }

@@ -22,6 +22,9 @@ impl Watch {
                 "requirement {requirement} ({least} of {nodes:?}) is not met at {now} without {missing:?}, but {found:?} are missing"
             ));
         }
+        if !self.operator.unmet_now.insert(requirement) {
+            self.fail(format!("requirement {requirement} was not met before {now} either"));
+        }
         self.operator.unmet += 1;
         self.faults.requirement_stops += u64::from(*on_loss == LossAction::Stop);
     }
@@ -40,6 +43,15 @@ impl Watch {
                 "requirement {requirement} is met at {now} with {there} nodes, and needs {least}"
             ));
         }
+        if !self.operator.unmet_now.remove(&requirement) {
+            self.fail(format!("requirement {requirement} was met before {now} as well"));
+        }
         self.operator.met += 1;
+    }
+
+    /// Returns whether a run that can be paused waits for the nodes of a requirement.
+    pub(crate) fn waits_for_nodes(&self, options: &Options) -> bool {
+        let pauses = |index: &usize| options.requirements[*index].on_loss == LossAction::Pause;
+        self.operator.unmet_now.iter().any(pauses)
     }
 }

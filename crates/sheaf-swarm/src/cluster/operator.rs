@@ -67,16 +67,20 @@ impl Cluster {
         self.settle_manager();
     }
 
-    /// Checks after each change of the event manager that a run which is held has not begun, and that one which is paused has no new
-    /// events. Triggers of a supervisor that were under way are taken.
+    /// Checks after each change of the event manager that a run which is held has not begun, that a run is paused while an operator or a
+    /// requirement has it so, and only then, and that one which is paused has no new events. Triggers of a supervisor that were under way are taken.
     pub(super) fn look_at_operator(&mut self, had_started: bool) {
-        let Self { manager, watch, supervision, .. } = self;
+        let Self { manager, watch, supervision, options, .. } = self;
         if manager.is_held && manager.has_started() && !had_started {
             watch.fail("the run has begun while its start was held".to_owned());
         }
         let is_paused = manager.machine.is_paused();
         if manager.machine.is_running() {
             watch.operator.ended_paused = Some(is_paused);
+            let waits = manager.machine.can_pause() && watch.waits_for_nodes(options);
+            if is_paused != (waits || manager.machine.is_paused_by_operator()) {
+                watch.fail(format!("the run waits for nodes: {waits}, and is paused: {is_paused}"));
+            }
         }
         let events = manager.machine.tallies().accepted();
         manager.paused_after = is_paused.then(|| manager.paused_after.unwrap_or(events));
