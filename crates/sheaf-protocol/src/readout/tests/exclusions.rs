@@ -83,17 +83,19 @@ fn an_exclusion_begins_above_events_that_were_answered_without_the_source() {
 
 #[test]
 fn events_below_the_first_one_have_the_fragments_that_come_out_of_order() {
-    let mut unit = unit(|_| {});
-    (1..=4).for_each(|event| give(&mut unit, event, 0, 10));
-    give(&mut unit, 3, 1, 10);
-    assert_eq!(built(&mut unit, 3), Some((vec![0, 1], vec![])));
-    assert_eq!(order(&mut unit, 1, true, 0), [(true, 4)]);
-    give(&mut unit, 2, 1, 10);
-    assert_eq!(built(&mut unit, 2), Some((vec![0, 1], vec![])));
-    // The one of event 1 is not awaited without limit.
-    ask(&mut unit, 0, 1, 1, 1);
-    unit.handle_timeout(LATER);
-    assert_eq!(answers(&mut unit, LATER)[0].1.missing[0].reason, MissingReason::SourceSilent);
+    for waits in [false, true] {
+        let mut unit = unit(|config| config.wait_for_required = waits);
+        (1..=4).for_each(|event| give(&mut unit, event, 0, 10));
+        give(&mut unit, 3, 1, 10);
+        assert_eq!(built(&mut unit, 3), Some((vec![0, 1], vec![])));
+        assert_eq!(order(&mut unit, 1, true, 0), [(true, 4)]);
+        give(&mut unit, 2, 1, 10);
+        assert_eq!(built(&mut unit, 2), Some((vec![0, 1], vec![])));
+        // The one of event 1 is not awaited without limit.
+        ask(&mut unit, 0, 1, 1, 1);
+        unit.handle_timeout(LATER);
+        assert_eq!(answers(&mut unit, LATER)[0].1.missing[0].reason, MissingReason::SourceSilent);
+    }
 }
 
 #[test]
