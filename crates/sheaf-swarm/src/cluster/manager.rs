@@ -142,7 +142,11 @@ impl Cluster {
                 ManagerEvent::Started { absent } => {
                     manager.has_started = true;
                     let loads = |node: &&BuilderNode| node.readiness() == Readiness::Loading;
-                    let is_awaited = |node: &&BuilderNode| !absent.contains(&node.host.node);
+                    let is_excluded =
+                        |node: &NodeId| manager.excluded_nodes.get(node).is_some_and(|lasting| *lasting > 0);
+                    let is_awaited = |node: &&BuilderNode| {
+                        !absent.contains(&node.host.node) && !is_excluded(&node.host.node)
+                    };
                     if options.faults.is_empty()
                         && watch.faults.given_up == 0
                         && let Some(node) = builders.iter().filter(is_awaited).find(loads)

@@ -4,7 +4,7 @@
 use sheaf_protocol::farm::FarmCounts;
 use sheaf_swarm::dice::{Ratio, mix};
 use sheaf_swarm::filter::is_judged;
-use sheaf_swarm::options::{FarmOptions, Fault, FaultKind};
+use sheaf_swarm::options::{FarmOptions, Fault, FaultKind, NodeExclusion};
 use sheaf_swarm::{Cluster, Options, Report};
 use sheaf_wire::{EventId, Nanos, NodeId, Timestamp};
 
@@ -125,6 +125,18 @@ fn no_event_is_given_up_for_lack_of_processors_because_its_builder_was_stalled()
         let (report, counts, quarantined) = run(options);
         assert_eq!((counts.quarantined, quarantined), (0, 0), "seed {seed}: {counts:?}");
         assert!(report.ledger.dropped.is_empty(), "seed {seed}: {:?}", report.ledger);
+    }
+}
+
+#[test]
+fn a_run_does_not_wait_for_the_processors_of_a_builder_unit_that_is_excluded() {
+    for seed in 0..20 {
+        let mut options = options(4_000 + seed);
+        options.farm.as_mut().expect("there is a farm").load = Nanos::from_millis(5);
+        let (at, lasts) = (Timestamp(1_000), Nanos::from_millis(100));
+        options.node_exclusions = vec![NodeExclusion { node: NodeId::builder(0), at, lasts }];
+        let (report, ..) = run(options);
+        assert_eq!(report.ledger.stored + report.ledger.rejected, 300, "seed {seed}: {:?}", report.ledger);
     }
 }
 
