@@ -37,9 +37,12 @@ pub(super) struct Releases {
     absent: BTreeMap<u16, BTreeMap<EventId, u16>>,
     /// By readout unit: events of which an operator has excluded it.
     excluded: BTreeMap<u16, Vec<ExcludedRange>>,
-    /// Events that were assigned before a readout unit was excluded and have wrong numbers far above the first event without it. They
-    /// have it.
-    excepted: BTreeSet<EventId>,
+    /// Readout units, and events that were assigned before the unit was excluded and have wrong numbers far above the first event without
+    /// it. They have it.
+    excepted: BTreeSet<(u16, EventId)>,
+    /// Readout units, and events that were assigned while the unit was excluded and have wrong numbers far above the first event with it
+    /// again. They do not have it.
+    built_without: BTreeSet<(u16, EventId)>,
     /// By readout unit: closed batches, as ranges.
     pending: Vec<Vec<Release>>,
     /// By readout unit: whether `pending` was too long and is void.
@@ -55,6 +58,7 @@ impl Releases {
             absent: BTreeMap::new(),
             excluded: BTreeMap::new(),
             excepted: BTreeSet::new(),
+            built_without: BTreeSet::new(),
             pending: vec![Vec::new(); readouts],
             overflowed: vec![false; readouts],
         }
@@ -93,8 +97,8 @@ impl Releases {
         }
     }
 
-    /// Records the events of which a readout unit is excluded, as far as they have not ended. Events that are `assigned` are not, whatever their
-    /// numbers.
+    /// Records the events of which a readout unit is excluded, as far as they have not ended. Events that are `assigned` have it if it was
+    /// not excluded before, and do not have it if it was, whatever their numbers.
     pub(super) fn exclude(
         &mut self,
         readout: u16,
@@ -103,8 +107,19 @@ impl Releases {
     ) {
         // Those that have ended are of earlier ranges.
         self.flush();
-        if let Some((first, None)) = ranges.last() {
-            self.excepted.extend(assigned.filter(|event| event >= first));
+        let was_excluded = self.excluded.get(&readout).and_then(|ranges| ranges.last()).is_some_and(is_open);
+        match ranges.last() {
+            Some((first, None)) if !was_excluded => {
+                let has_it = |event: &EventId| !self.built_without.contains(&(readout, *event));
+                let assigned = assigned.filter(|event| event >= first).filter(has_it);
+                self.excepted.extend(assigned.map(|event| (readout, event)));
+            }
+            Some((_, Some(end))) if was_excluded => {
+                let lacks_it = |event: &EventId| !self.excepted.contains(&(readout, *event));
+                let assigned = assigned.filter(|event| event >= end).filter(lacks_it);
+                self.built_without.extend(assigned.map(|event| (readout, event)));
+            }
+            _ => {}
         }
         self.excluded.insert(readout, ranges.to_vec());
         self.excluded.retain(|_, ranges| !ranges.is_empty());
@@ -113,9 +128,9 @@ impl Releases {
     /// Records that events are assigned. They are of the exclusions of which their builder unit was told before.
     #[inline]
     pub(super) fn note_assigned(&mut self, assignments: &[Assignment]) {
-        if !self.excepted.is_empty() {
-            for assignment in assignments {
-                self.excepted.remove(&assignment.event);
+        for special in [&mut self.excepted, &mut self.built_without] {
+            if !special.is_empty() {
+                special.retain(|(_, event)| assignments.iter().all(|assignment| assignment.event != *event));
             }
         }
     }
@@ -143,8 +158,8 @@ impl Releases {
             let readout = u16::try_from(index).unwrap_or(u16::MAX);
             let excluded = self.excluded.get(&readout).map_or(&[][..], |ranges| &ranges[..]);
             let absent = self.absent.get(&readout);
-            let excepted = &self.excepted;
-            for range in self.batch.iter().flat_map(|range| split_excluded(*range, excluded, excepted)) {
+            let special = [of_readout(&self.excepted, readout), of_readout(&self.built_without, readout)];
+            for range in self.batch.iter().flat_map(|range| split_excluded(*range, excluded, &special)) {
                 match absent {
                     None => append(pending, range),
                     Some(absent) => append_with_absent(pending, range, absent),
@@ -157,6 +172,11 @@ impl Releases {
         }
         if !self.absent.is_empty() {
             self.forget_absent();
+        }
+        for special in [&mut self.excepted, &mut self.built_without] {
+            if !special.is_empty() {
+                special.retain(|(_, event)| self.batch.iter().all(|range| !ids(range).contains(event)));
+            }
         }
         self.batch.clear();
     }
@@ -263,11 +283,23 @@ fn append_with_absent(ranges: &mut Vec<Release>, range: Release, absent: &BTreeM
     }
 }
 
-/// Splits a range into events from which the readout unit is excluded, and the others, in ascending order.
+/// Returns whether an exclusion has not ended.
+const fn is_open((_, end): &ExcludedRange) -> bool {
+    end.is_none()
+}
+
+/// Returns the events of a readout unit.
+fn of_readout(all: &BTreeSet<(u16, EventId)>, readout: u16) -> BTreeSet<EventId> {
+    let its = all.range((readout, EventId(0))..=(readout, EventId(u64::MAX)));
+    its.map(|(_, event)| *event).collect()
+}
+
+/// Splits a range into events from which the readout unit is excluded, and the others, in ascending order. Events that are `excepted` have it
+/// although their numbers are of an exclusion, and those `built_without` it lack it although they are not.
 fn split_excluded(
     range: Release,
     excluded: &[ExcludedRange],
-    excepted: &BTreeSet<EventId>,
+    [excepted, built_without]: &[BTreeSet<EventId>; 2],
 ) -> impl Iterator<Item = Release> {
     let mut rest = range;
     std::iter::from_fn(move || {
@@ -276,11 +308,14 @@ fn split_excluded(
         }
         let first = rest.first;
         let is_in = |(begin, end): &&ExcludedRange| *begin <= first && end.is_none_or(|end| first < end);
-        let next_excepted = || excepted.range(first..).next().copied();
+        let after = Some(EventId(first.0.saturating_add(1)));
+        let next_of = |special: &BTreeSet<EventId>| special.range(first..).next().copied();
+        let begins = || excluded.iter().map(|(begin, _)| *begin).filter(|begin| *begin > first);
         let (is_excluded, next) = match excluded.iter().find(is_in) {
-            Some(_) if next_excepted() == Some(first) => (false, Some(EventId(first.0.saturating_add(1)))),
-            Some((_, end)) => (true, end.iter().copied().chain(next_excepted()).min()),
-            None => (false, excluded.iter().map(|(begin, _)| *begin).filter(|begin| *begin > first).min()),
+            Some(_) if next_of(excepted) == Some(first) => (false, after),
+            Some((_, end)) => (true, end.iter().copied().chain(next_of(excepted)).min()),
+            None if next_of(built_without) == Some(first) => (true, after),
+            None => (false, begins().chain(next_of(built_without)).min()),
         };
         let most = next.map_or(u64::MAX, |next| next.0 - first.0);
         let count = u32::try_from(most).unwrap_or(u32::MAX).min(rest.count);
@@ -308,6 +343,7 @@ mod tests {
     use super::*;
     use crate::event_range::EventIdRange;
     use proptest::prelude::*;
+    use sheaf_wire::TriggerType;
 
     fn release(first: u64, count: u32, outcome: Outcome, reason: Option<DropReason>) -> Release {
         Release { first: EventId(first), count, outcome, reason, parts: 0 }
@@ -347,9 +383,9 @@ mod tests {
     #[test]
     fn events_without_an_excluded_unit_are_told_apart() {
         let excluded = [(EventId(3), Some(EventId(5))), (EventId(5), Some(EventId(6))), (EventId(9), None)];
-        let excepted = BTreeSet::from([EventId(10)]);
+        let special = [BTreeSet::from([EventId(10)]), BTreeSet::from([EventId(7)])];
         let split = |first, count, outcome| {
-            split_excluded(release(first, count, outcome, None), &excluded, &excepted).collect::<Vec<_>>()
+            split_excluded(release(first, count, outcome, None), &excluded, &special).collect::<Vec<_>>()
         };
         let dropped = |first, count| release(first, count, Outcome::Dropped, Some(DropReason::Excluded));
         let stored = |first, count| release(first, count, Outcome::Stored, None);
@@ -359,7 +395,9 @@ mod tests {
                 stored(1, 2),
                 dropped(3, 2),
                 dropped(5, 1),
-                stored(6, 3),
+                stored(6, 1),
+                dropped(7, 1),
+                stored(8, 1),
                 dropped(9, 1),
                 stored(10, 1),
                 dropped(11, 1)
@@ -368,6 +406,44 @@ mod tests {
         let counts = split(1, 11, Outcome::Dropped);
         assert!(counts.iter().all(|part| part.outcome == Outcome::Dropped && part.reason.is_none()));
         assert_eq!(counts.iter().map(|part| part.count).sum::<u32>(), 11);
+    }
+
+    /// Numbers far ahead do not count for the beginning and the end of an exclusion, which both are event 3.
+    #[test]
+    fn events_with_numbers_far_ahead_have_a_unit_that_was_not_excluded_when_they_were_assigned() {
+        let ended = EventSet::new(8);
+        let mut releases = Releases::new(3);
+        let (open, over) = ([(EventId(3), None)], [(EventId(3), Some(EventId(3)))]);
+        let far = |numbers: &[u64]| numbers.iter().map(|number| EventId(*number)).collect::<Vec<_>>();
+        let reassigned = Assignment {
+            event: EventId(300),
+            time: Timestamp(1),
+            trigger_type: TriggerType(0),
+            attempt: 2,
+            charged: 0,
+        };
+        releases.exclude(1, &open, far(&[100]).into_iter());
+        // Assigned while the unit is excluded: 200, 300 and 400; then while another one is as well: 500.
+        releases.exclude(2, &open, far(&[100, 200, 300, 400]).into_iter());
+        releases.exclude(1, &over, far(&[100, 200, 300, 400, 500]).into_iter());
+        releases.note_assigned(&[reassigned]);
+        releases.exclude(1, &open, far(&[100, 200, 300, 400, 500]).into_iter());
+        releases.exclude(2, &over, far(&[100, 200, 300, 400, 500]).into_iter());
+        for event in [100, 200, 300, 400, 500] {
+            releases.add(Timestamp(0), release(event, 1, Outcome::Stored, None), 9);
+        }
+        releases.flush();
+        let mut has = |readout| {
+            let its = releases.take(readout, &ended);
+            its.into_iter()
+                .filter(|range| range.reason.is_none())
+                .map(|range| range.first.0)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(has(0), [100, 200, 300, 400, 500]);
+        assert_eq!(has(1), [100, 300]);
+        assert_eq!(has(2), [100, 200, 400]);
+        assert!(releases.excepted.is_empty() && releases.built_without.is_empty(), "nothing remains");
     }
 
     proptest! {
