@@ -63,6 +63,7 @@ fn bodies(dice: &mut Dice) -> Vec<(&'static str, Body<Bytes>)> {
         processing: false,
         waiting: false,
         declines: false,
+        has_divided: true,
         room_until: EventId(16_480),
         room_events: 16_384,
     };
@@ -81,6 +82,8 @@ fn bodies(dice: &mut Dice) -> Vec<(&'static str, Body<Bytes>)> {
         ("start", Body::Command(Command::Start)),
         ("close", Body::Command(Command::Close)),
         ("pause", Body::Command(Command::Pause)),
+        ("hand-over", Body::Command(Command::HandOver { first: EventId(1 << 40) })),
+        ("divide", Body::Command(Command::Divide)),
         ("report", Body::Report((0..6).map(count).collect())),
         ("acknowledge", Body::Acknowledge),
         ("fence", Body::Fence(SessionId(77))),
