@@ -174,6 +174,7 @@ impl<T> Storing<T> {
     }
 
     /// The next event that is settled: stored ones in the order of writing.
+    #[inline]
     pub(crate) fn poll(&mut self) -> Option<Settled<T>> {
         if let Some(token) = self.left_out.pop_front() {
             return Some(Settled::LeftOut(token));

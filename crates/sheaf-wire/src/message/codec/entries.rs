@@ -15,15 +15,18 @@ use crate::{
 };
 use zerocopy::little_endian::{U16, U32, U64};
 
+#[inline]
 fn parse_outcome(code: u8) -> Result<Outcome, DecodeError> {
     Outcome::from_code(code).ok_or(DecodeError::BadValue { field: "outcome", value: u64::from(code) })
 }
 
+#[inline]
 fn emit_reason(reason: Option<DropReason>) -> u8 {
     reason.map_or(0, DropReason::code)
 }
 
 /// A reason is present exactly if the outcome requires one, and optional for an event that was given back.
+#[inline]
 fn parse_reason(outcome: Outcome, code: u8) -> Result<Option<DropReason>, DecodeError> {
     let bad = DecodeError::BadValue { field: "reason", value: u64::from(code) };
     let reason = match code {
@@ -38,6 +41,7 @@ fn parse_reason(outcome: Outcome, code: u8) -> Result<Option<DropReason>, Decode
     }
 }
 
+#[inline]
 pub(super) fn parse_count(count: u32) -> Result<u32, DecodeError> {
     if count == 0 { Err(DecodeError::BadValue { field: "count", value: 0 }) } else { Ok(count) }
 }
@@ -69,6 +73,7 @@ impl Entry for AbsentReadout {
 
 impl Entry for Finished {
     type Bytes = FinishedBytes;
+    #[inline]
     fn emit(&self) -> FinishedBytes {
         FinishedBytes {
             event: U64::new(self.event.0),
@@ -81,6 +86,7 @@ impl Entry for Finished {
             flags: U32::new(u32::from(self.incomplete)),
         }
     }
+    #[inline]
     fn parse(bytes: &FinishedBytes) -> Result<Self, DecodeError> {
         let flags = bytes.flags.get();
         if flags > 1 {
@@ -102,6 +108,7 @@ impl Entry for Finished {
 
 impl Entry for Assignment {
     type Bytes = AssignmentBytes;
+    #[inline]
     fn emit(&self) -> AssignmentBytes {
         AssignmentBytes {
             event: U64::new(self.event.0),
@@ -111,6 +118,7 @@ impl Entry for Assignment {
             trigger_type: U16::new(self.trigger_type.0),
         }
     }
+    #[inline]
     fn parse(bytes: &AssignmentBytes) -> Result<Self, DecodeError> {
         Ok(Self {
             event: EventId(bytes.event.get()),
