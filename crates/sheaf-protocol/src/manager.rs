@@ -110,7 +110,7 @@ pub struct EventManager<P> {
     closed_builders: BTreeSet<NodeId>,
     /// Whether another run follows in the same nodes.
     hands_over: bool,
-    /// First event of the next run, once the data have announced all events of this one. `None` before, and where the data do not announce the triggers.
+    /// First event of the next run, from the end of the triggers on. `None` before, and where the data do not announce the triggers.
     next_event: Option<EventId>,
     /// Whether the data have ended, so that no run follows.
     is_exhausted: bool,

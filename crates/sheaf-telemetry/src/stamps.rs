@@ -131,12 +131,6 @@ impl Stamp {
         event.wrapping_sub(self.first) & ((1 << EVENT_BITS) - 1) < self.count
     }
 
-    /// Returns the low 48 bits of the ids of its first and its last event. The last is the lower one where ids pass zero.
-    #[must_use]
-    pub const fn bounds(&self) -> (u64, u64) {
-        bounds(self.first_word())
-    }
-
     /// Returns the first of its words: the first event, and the number of those that follow it.
     const fn first_word(&self) -> u64 {
         self.first << 16 | (self.count - 1)
@@ -164,7 +158,8 @@ impl Stamp {
     }
 }
 
-/// Returns the low 48 bits of the ids of the first and the last event of a stamp, out of its first word.
+/// Returns the low 48 bits of the ids of the first and the last event of a stamp, out of its first word. The last is the lower one where ids
+/// pass zero.
 const fn bounds(word: u64) -> (u64, u64) {
     let first = word >> 16;
     (first, low(first + (word & (MOST_EVENTS - 1))))

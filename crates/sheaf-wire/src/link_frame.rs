@@ -186,7 +186,7 @@ impl<K: FrameKind> FrameHead<K> {
         }
     }
 
-    pub(crate) fn to_bytes(self) -> FrameBytes {
+    fn to_bytes(self) -> FrameBytes {
         FrameBytes {
             magic: K::MAGIC,
             version: K::VERSION,

@@ -5,12 +5,12 @@
 //! triggers of that time and passes them, with their times, once the next run has started. Readout units keep the fragments of the next
 //! run ([`Command::HandOver`]). Each run has roles, sessions, files and books of its own.
 //!
-//! Where the data announce the triggers, readout units are not at the same event when the triggers end. The first event of the next run is
-//! the one above all that were announced until then. Units that are behind announce further events of this run while it ends: these are
-//! taken, even if the run then has more than its maximum number of events. Events of the next run that are announced too early are
-//! not: the unit holds their fragments, and its next role announces them again. When all events have ended, each unit is told to
-//! [divide](Command::Divide) the runs: it answers behind its announcements. An event that was not known then and is below the
-//! first one of the next run is in no run: its fragments are dropped.
+//! Where the data announce the triggers, readout units have reached different events when the triggers end. The event manager then fixes
+//! the first event of the next run: the one above all events that were announced so far. While the present run ends, it accepts
+//! announcements of earlier events, even beyond the maximum number of events of the run. It ignores announcements of later events: the
+//! readout unit keeps their fragments, and its role in the next run announces them again. When no event is in flight, the event manager
+//! sends [`Command::Divide`]. Each readout unit sends its pending announcements, then a status that confirms the command. The run closes
+//! when all units have confirmed. Fragments of earlier events that arrive after that belong to neither run, and are dropped.
 
 use super::{EventManager, Triggers, readout_node};
 use sheaf_wire::message::{Announcement, Body, Command};
