@@ -47,6 +47,7 @@ pub mod output;
 mod range_set;
 pub mod readout;
 pub mod sampler;
+pub mod standby;
 pub mod trigger_link;
 
 pub use machine::{Deadline, Identity, Transmit, Why};

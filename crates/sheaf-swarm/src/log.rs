@@ -334,6 +334,8 @@ impl Note {
             }
             Body::Record(record) => (0, None, record.number),
             Body::Recorded(answer) => (0, None, answer.number),
+            Body::Vote(request) => (0, None, request.ballot.0),
+            Body::Voted(answer) => (0, None, answer.ballot.0),
         };
         Self {
             kind: message.body.kind(),
@@ -562,6 +564,8 @@ impl fmt::Display for Note {
             }
             Kind::Record => write!(f, "record {detail:x}")?,
             Kind::Recorded => write!(f, "record {detail:x} answered")?,
+            Kind::Vote => write!(f, "ballot {detail}")?,
+            Kind::Voted => write!(f, "answer to ballot {detail}")?,
             Kind::Shape => f.write_str(if detail == 0 { "the barrel stands" } else { "the barrel turns" })?,
         }
         if let Some(first) = self.first {

@@ -24,6 +24,11 @@ pub struct TriggerType(pub u16);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
 
+/// The number of a configuration of the two replicas of the event manager. A configuration that replaces another one has
+/// a greater term. Zero means "none".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Term(pub u64);
+
 /// Role of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -123,7 +128,7 @@ macro_rules! display_number {
         }
     )*};
 }
-display_number!(RunNumber, EventId, SourceId, TriggerType, SessionId);
+display_number!(RunNumber, EventId, SourceId, TriggerType, SessionId, Term);
 
 #[cfg(test)]
 mod tests {

@@ -89,7 +89,7 @@ pub mod window;
 pub use exact::{ClockDrift, ExactNanos};
 pub use fragment::{Event, Fragment, MissingSource, Payload, Span, SuperFragment};
 pub use hit::Hit;
-pub use ids::{EventId, NodeId, Role, RunNumber, SessionId, SourceId, TriggerType};
+pub use ids::{EventId, NodeId, Role, RunNumber, SessionId, SourceId, Term, TriggerType};
 pub use interval::HitInterval;
 pub use number_mark::NumberMark;
 pub use reason::{Account, DropReason, MissingReason, Outcome};

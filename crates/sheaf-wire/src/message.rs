@@ -15,6 +15,7 @@ mod exclusion;
 pub mod layout;
 mod numbering;
 mod record;
+mod vote;
 
 pub use codec::{DecodeError, PayloadSource};
 pub(crate) use codec::{
@@ -25,6 +26,10 @@ pub use delivery::{Delivered, Delivery, Kept, Receipt, ReceiptEntry};
 pub use exclusion::{Exclusion, ReadoutExclusion};
 pub use numbering::{Disagreement, Renumber, Renumbered};
 pub use record::Recorded;
+pub use vote::{
+    AcceptedManagers, Ballot, MAX_VOTERS, Managers, Replica, Vote, VoteAnswer, VoteRequest, VoteStep,
+    VoterLife,
+};
 
 use crate::HitInterval;
 use crate::run_record::RunRecord;
@@ -114,6 +119,10 @@ pub enum Body<P> {
     Excluded(Exclusion),
     /// Event manager to builder: do not wait for a readout unit from an event on, or ask it again.
     ExcludeReadout(ReadoutExclusion),
+    /// Event manager to voter: a step of a ballot about the active replica of the event manager.
+    Vote(VoteRequest),
+    /// Voter to event manager: answer to such a step.
+    Voted(VoteAnswer),
 }
 
 /// An event id that a source has delivered for the first time.

@@ -8,6 +8,7 @@ mod lcio;
 mod messages;
 mod shm;
 mod tcp;
+mod votes;
 
 use std::collections::BTreeMap;
 

@@ -5,6 +5,7 @@ mod entries;
 mod fragments;
 mod record;
 mod status;
+mod vote;
 
 use super::layout::{
     CommandBytes, ExclusionBytes, FenceBytes, FragmentBytes, HeaderBytes, Kind, MAGIC, MAX_HEAD_BYTES,
@@ -213,6 +214,8 @@ impl<P: Payload> Message<P> {
             Body::ExcludeReadout(exclusion) => head.extend_from_slice(exclusion.emit().as_bytes()),
             Body::Record(record) => emit_record(&record, head),
             Body::Recorded(answer) => head.extend_from_slice(answer.emit().as_bytes()),
+            Body::Vote(request) => vote::emit_request(head, &request),
+            Body::Voted(answer) => vote::emit_answer(head, &answer),
         }
         debug_assert_eq!(head.len(), head_bytes, "the head was measured before");
         finish_header(head, kind, payload_bytes, &self.header);
@@ -265,6 +268,8 @@ impl<P: Payload> Message<P> {
             Kind::Excluded => Body::Excluded(parse_one(body_bytes)?),
             Kind::Record => Body::Record(Arc::new(parse_record(body_bytes)?)),
             Kind::Recorded => Body::Recorded(parse_one(body_bytes)?),
+            Kind::Vote => Body::Vote(vote::parse_request(body_bytes)?),
+            Kind::Voted => Body::Voted(vote::parse_answer(body_bytes)?),
         };
         Ok(Self { header, body })
     }
@@ -317,6 +322,8 @@ impl<P> Body<P> {
             Self::ExcludeReadout(_) => size_of::<ReadoutExclusionBytes>(),
             Self::Record(record) => record_bytes(record),
             Self::Recorded(_) => size_of::<RecordedBytes>(),
+            Self::Vote(request) => request.encoded_bytes(),
+            Self::Voted(answer) => answer.encoded_bytes(),
         }
     }
 
@@ -349,6 +356,8 @@ impl<P> Body<P> {
             Self::ExcludeReadout(_) => Kind::ExcludeReadout,
             Self::Record(_) => Kind::Record,
             Self::Recorded(_) => Kind::Recorded,
+            Self::Vote(_) => Kind::Vote,
+            Self::Voted(_) => Kind::Voted,
         }
     }
 }

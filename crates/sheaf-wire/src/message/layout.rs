@@ -1,8 +1,10 @@
 //! The byte layout of every message head. All fields are little-endian and unaligned; reserved bytes are zero.
 
 mod orders;
+mod votes;
 
 pub use orders::{ExclusionBytes, ReadoutExclusionBytes, RenumberBytes, RenumberedBytes};
+pub use votes::{AcceptedBytes, VoteBytes, VotedBytes, VoterBytes};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -70,6 +72,10 @@ pub enum Kind {
     Excluded = 24,
     /// EVM to BU, in the channel: [`ReadoutExclusionBytes`].
     ExcludeReadout = 25,
+    /// EVM to any, repeatable: [`VoteBytes`], [`AcceptedBytes`] in some steps, n x [`VoterBytes`].
+    Vote = 26,
+    /// Any to EVM: [`VotedBytes`], [`AcceptedBytes`] in a promise, n x [`VoterBytes`].
+    Voted = 27,
 }
 
 impl Kind {
@@ -102,6 +108,8 @@ impl Kind {
             23 => Self::Exclude,
             24 => Self::Excluded,
             25 => Self::ExcludeReadout,
+            26 => Self::Vote,
+            27 => Self::Voted,
             _ => return None,
         })
     }

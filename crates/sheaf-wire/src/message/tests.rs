@@ -1,5 +1,7 @@
 //! Round trips of every kind, and refusal of everything else.
 
+mod vote;
+
 use super::*;
 use crate::run_record::{RecordAnswer, RecordKind};
 use crate::{MissingReason, NumberMark, SourceId};
@@ -313,6 +315,8 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
         shape,
         delivery().prop_map(Body::Delivery),
         receipt().prop_map(Body::Receipt),
+        vote::request().prop_map(Body::Vote),
+        vote::answer().prop_map(Body::Voted),
     ]
 }
 

@@ -74,6 +74,13 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
             shape!(layout::RecordBytes: number, time, source, name_bytes, content_bytes, kind, reserved),
         ),
         ("Recorded", shape!(layout::RecordedBytes: number, source, answer, reserved)),
+        ("Vote", shape!(layout::VoteBytes: ballot, session, step, flags, voters, reserved)),
+        ("Voted", shape!(layout::VotedBytes: ballot, session, promised, vote, flags, voters, reserved)),
+        (
+            "Accepted configuration",
+            shape!(layout::AcceptedBytes: ballot, term, in_sync_0, in_sync_1, active, reserved),
+        ),
+        ("Voter", shape!(layout::VoterBytes: session, node, reserved)),
     ];
     assert_layouts(&page(), &layouts);
 }

@@ -14,7 +14,7 @@ use sheaf_wire::{
 
 pub(crate) fn seeds(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
     let mut seeds = Vec::new();
-    for (name, body) in bodies(dice) {
+    for (name, body) in bodies(dice).into_iter().chain(super::votes::bodies()) {
         let header = Header {
             run: RunNumber(7),
             sender: dice.pick(&[NodeId::MANAGER, NodeId::readout(3), NodeId::builder(258)]),

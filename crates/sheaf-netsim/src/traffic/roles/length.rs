@@ -50,6 +50,8 @@ fn body_bytes(body: &Body<Descriptor>) -> usize {
         Body::ExcludeReadout(_) => size_of::<ReadoutExclusionBytes>(),
         Body::Record(record) => size_of::<RecordBytes>() + record.name.len() + record.content.len(),
         Body::Recorded(_) => size_of::<RecordedBytes>(),
+        Body::Vote(request) => request.encoded_bytes(),
+        Body::Voted(answer) => answer.encoded_bytes(),
         Body::Fence(_) => size_of::<FenceBytes>(),
         Body::Dispatch(entries) => list::<DestinationBytes>(entries.len()),
         Body::Shape(_) => size_of::<ShapeBytes>(),

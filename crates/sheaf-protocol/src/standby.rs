@@ -1,0 +1,46 @@
+//! Votes about the active replica of the event manager.
+//!
+//! Two replicas of the event manager exist if a standby is configured. One is active. One, three or five other nodes are
+//! *voters*: each has a [`Voter`], which keeps the present configuration in memory. Each replica has a [`Proposer`], which
+//! changes the configuration if a majority of the voters accepts the change.
+//!
+//! # Ballots
+//! The configuration is a register of CASPaxos (Rystsov, 2018). A proposer *prepares* a ballot. Each voter promises to refuse
+//! lower ballots, and names the configuration that it has accepted by the highest ballot. The proposer applies its change to
+//! the highest of these and asks the voters to *accept* the result. When a majority has accepted, the result is decided. A
+//! decided configuration is therefore derived from the one before, by a change that was allowed there.
+//!
+//! The term of a configuration is the ballot that has proposed it first. A ballot that completes a configuration of another
+//! replica does not change its term.
+//!
+//! # Restarts
+//! A voter that restarts has forgotten its promises. It is *blank*, and does not vote until a proposer restores it: the other
+//! voters promise a new ballot, and the restarted voter continues with this promise and the highest configuration among
+//! them. A majority of all voters must be among these others. The vote that it has forgotten may be in use, however: a proposer
+//! may have collected promises of that voter and of others before and after the restoration. Voters therefore know the
+//! latest session of each other voter, and attach it to their votes. A vote does not count if another vote names a later
+//! session of the same voter (Michael et al., "Recovering shared objects without stable storage", 2017). The restoration tells a
+//! majority the new session, so that a majority that contains the forgotten vote contains a voter that knows better, or
+//! whose vote is older than the restoration.
+//!
+//! # Foundation
+//! Replica 0 founds the first configuration. All voters must be blank at one time: the founder asks each, and then tells all of
+//! them the configuration with the sessions of which it has heard. A voter that has the same session keeps it, and is still
+//! blank. When all keep it, the founder confirms it, and the voters vote.
+//!
+//! # Limits
+//! Voters trust replicas. If a majority of the voters is blank at the same time, no majority exists any more: the
+//! configuration of that run cannot change again.
+
+mod campaign;
+mod change;
+mod founding;
+mod proposer;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod voter;
+
+pub use change::{Change, NotAllowed};
+pub use proposer::{Outcome, Proposer, VoteTimes};
+pub use voter::Voter;
