@@ -153,7 +153,12 @@ impl Proposer {
 
     /// Handles an answer of a voter. `session` is that of the voter.
     pub fn handle_answer(&mut self, now: Timestamp, voter: NodeId, session: SessionId, answer: VoteAnswer) {
-        if !self.voters.contains(&voter) || answer.to != self.me.session {
+        let is_awaited = match &self.work {
+            Work::Idle => false,
+            Work::Founding(_) => answer.ballot == Ballot::FOUNDATION,
+            Work::Campaign(campaign) => answer.ballot == campaign.ballot,
+        };
+        if !is_awaited || answer.to != self.me.session || !self.voters.contains(&voter) {
             return;
         }
         let life = VoterLife { node: voter, session };
@@ -166,18 +171,14 @@ impl Proposer {
             return;
         }
         match &mut self.work {
-            Work::Founding(founding) if answer.ballot == Ballot::FOUNDATION => {
-                match founding.handle_vote(life, &answer.vote, self.voters.len()) {
-                    Progress::None => {}
-                    Progress::Stage => self.send(now),
-                    Progress::Complete => self.finish_foundation(now),
-                    Progress::AlreadyFounded => self.finish(now, Outcome::AlreadyFounded),
-                }
-            }
-            Work::Campaign(campaign) if answer.ballot == campaign.ballot => {
-                self.handle_vote(now, life, answer.vote);
-            }
-            Work::Idle | Work::Founding(_) | Work::Campaign(_) => {}
+            Work::Founding(founding) => match founding.handle_vote(life, &answer.vote, self.voters.len()) {
+                Progress::None => {}
+                Progress::Stage => self.send(now),
+                Progress::Complete => self.finish_foundation(now),
+                Progress::AlreadyFounded => self.finish(now, Outcome::AlreadyFounded),
+            },
+            Work::Campaign(_) => self.handle_vote(now, life, answer.vote),
+            Work::Idle => {}
         }
     }
 
