@@ -29,8 +29,9 @@
 //! blank. When all keep it, the founder confirms it, and the voters vote.
 //!
 //! # Limits
-//! Voters trust replicas. If a majority of the voters is blank at the same time, no majority exists any more: the
-//! configuration of that run cannot change again.
+//! Voters trust replicas, and a session of a node is greater than its earlier ones. If a majority of the voters is blank at the
+//! same time, no majority exists any more: the configuration of that run cannot change again. If all are blank, a new session of
+//! replica 0 may found another first configuration.
 
 mod campaign;
 mod change;
