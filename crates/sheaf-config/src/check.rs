@@ -5,6 +5,7 @@
 
 mod memory;
 mod pulses;
+mod standby;
 mod supervisor;
 mod timed;
 mod windows;
@@ -68,6 +69,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.hooks();
         checker.values();
         checker.agents();
+        checker.standby();
         checker.nodes(purpose);
         if checker.errors.is_empty() {
             checker.partitions();

@@ -35,7 +35,8 @@ pub struct NodeConfig {
 }
 
 impl Config {
-    /// All nodes: the event manager, the readout units, the builder units, the output nodes, each role in the order of its index.
+    /// All nodes: the event manager and its standby, the readout units, the builder units, the output nodes, each role in the order of its
+    /// index.
     ///
     /// # Errors
     /// If the nodes do not make a system (never after a successful [`Config::validate`] of emulated sources), or if this
@@ -76,6 +77,7 @@ impl Config {
     /// same.
     pub fn set_nodes(&mut self, nodes: &[NodeConfig]) {
         let count = |role| u16::try_from(nodes.iter().filter(|node| node.id.role == role).count());
+        self.manager.standby = count(Role::Manager).unwrap_or(1).saturating_sub(1);
         self.readout.count = count(Role::Readout).unwrap_or(u16::MAX);
         self.builder.count = count(Role::Builder).unwrap_or(u16::MAX);
         self.output.nodes = count(Role::Output).unwrap_or(u16::MAX);
@@ -167,7 +169,8 @@ impl Config {
 
     fn generated(&self, sources: usize) -> Vec<NodeConfig> {
         let readouts = u16::try_from(sources).map_or(self.readout.count, |most| self.readout.count.min(most));
-        let ids = std::iter::once(NodeId::MANAGER)
+        let ids = (0..=self.manager.standby)
+            .map(NodeId::manager)
             .chain((0..readouts).map(NodeId::readout))
             .chain((0..self.builder.count).map(NodeId::builder))
             .chain((0..self.output.nodes).map(NodeId::output));
@@ -254,12 +257,16 @@ impl Checker<'_> {
         self.used_addresses();
         self.used_interfaces();
         let count = |role| config.node.iter().filter(|node| node.role == role).count();
-        let managers = count(Role::Manager);
-        if managers != 1 {
-            let second = config.node.iter().enumerate().filter(|(_, node)| node.role == Role::Manager).nth(1);
-            let key = format!("node[{}].role", second.map_or(0, |(index, _)| index));
+        let (managers, wanted) = (count(Role::Manager), 1 + usize::from(config.manager.standby));
+        if managers != wanted {
+            let nodes = config.node.iter().enumerate().filter(|(_, node)| node.role == Role::Manager);
+            let key = format!("node[{}].role", nodes.skip(1).map(|(index, _)| index).next().unwrap_or(0));
             let found = format!("there are {managers} nodes with the role \"manager\"");
-            self.fail(ErrorKind::Nodes, &[&key], found, "there must be exactly one event manager");
+            let right = match wanted {
+                1 => "there must be exactly one event manager; set `manager.standby = 1` for a second one",
+                _ => "`manager.standby` is 1: there must be exactly two, the second one is the standby",
+            };
+            self.fail(ErrorKind::Nodes, &[&key, "manager.standby"], found, right);
         }
         let roles = [
             (Role::Readout, "readout", "readout.count", config.readout.count),

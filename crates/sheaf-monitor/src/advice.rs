@@ -32,5 +32,8 @@ pub(crate) const fn remedy(cause: DeadTimeCause) -> &'static str {
         DeadTimeCause::TooFewNodes => {
             "start the missing nodes again; the log says why they ended, and `require` in the configuration how many the run needs"
         }
+        DeadTimeCause::TakeOver => {
+            "look at the log: it says why a replica of the event manager ended or was silent, and when its standby took over"
+        }
     }
 }

@@ -448,6 +448,7 @@ impl NodeDriver for BuilderNode {
         self.turns.begin(now);
         self.part_turns.begin(now);
         self.pipeline.clock = now;
+        self.outbox.begin_round(now);
         if let Some(trace) = &mut self.trace {
             trace.begin_round(now);
         }

@@ -15,6 +15,10 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::{Discriminant, discriminant};
 
+mod replicas;
+
+use replicas::MemberLinks;
+
 /// Time for which a node that has closed waits for the last acknowledgements: an event manager for its own to leave, any other node after the
 /// event manager has ended.
 pub(crate) const LINGER: Nanos = Nanos::from_secs(2);
@@ -52,6 +56,8 @@ pub struct OutboxStats {
     pub too_large_frames: u64,
     /// Links refused before they came up: strangers, other runs, other releases.
     pub refused_links: u64,
+    /// Messages dropped because they are of a replica of the event manager that was succeeded.
+    pub superseded_messages: u64,
     /// Rails that links lost and did without.
     pub lost_rails: u64,
     /// All that the transport has counted.
@@ -133,6 +139,10 @@ pub struct Outbox {
     refused: Repeats<(Option<NodeId>, Discriminant<Refusal>)>,
     /// Links that went up or down, for the role to know.
     links: VecDeque<(NodeId, LinkStatus)>,
+    /// Which replica of the event manager this node listens to, where there are two.
+    member: Option<MemberLinks>,
+    /// Whether this node is a replica of the event manager.
+    is_replica: bool,
     stats: OutboxStats,
     /// Counts of earlier runs.
     before: OutboxStats,
@@ -145,6 +155,7 @@ impl OutboxStats {
             dropped_frames: self.dropped_frames - earlier.dropped_frames,
             too_large_frames: self.too_large_frames - earlier.too_large_frames,
             refused_links: self.refused_links - earlier.refused_links,
+            superseded_messages: self.superseded_messages - earlier.superseded_messages,
             lost_rails: self.lost_rails - earlier.lost_rails,
             transport: self.transport.since(&earlier.transport),
         }
@@ -163,6 +174,8 @@ impl Outbox {
             is_room_made: false,
             refused: Repeats::default(),
             links: VecDeque::new(),
+            member: None,
+            is_replica: false,
             stats: OutboxStats::default(),
             before: OutboxStats::default(),
         }
@@ -268,12 +281,14 @@ impl Outbox {
     /// important messages would wait behind them. The end of a session of the peer replaces all messages of channels
     /// with it: the session would work in vain until the last of them was sent.
     pub fn send(&mut self, transmit: Transmit<Bytes>) {
-        let kind = Kind::of(&transmit.message);
-        self.send_or_keep(transmit.to, frame_of(transmit.message), kind);
+        let Transmit { to, message } = self.address(transmit);
+        let kind = Kind::of(&message);
+        self.send_or_keep(to, frame_of(message), kind);
     }
 
     /// Sends a message whose payload lies in `parcels`, or keeps it for later.
     pub(crate) fn send_from(&mut self, now: Timestamp, parcels: &Parcels, transmit: Transmit<Span>) {
+        let transmit = self.address(transmit);
         let kind = Kind::of(&transmit.message);
         let mut head = Vec::new();
         let mut joined = Joined::new(parcels);
@@ -283,8 +298,9 @@ impl Outbox {
 
     /// As [`Self::send`], for messages that are shaped where messages are.
     pub(crate) fn send_shaped(&mut self, now: Timestamp, transmit: Transmit<Bytes>) {
-        let kind = Kind::of(&transmit.message);
-        self.shape_or_send(now, transmit.to, frame_of(transmit.message), kind);
+        let Transmit { to, message } = self.address(transmit);
+        let kind = Kind::of(&message);
+        self.shape_or_send(now, to, frame_of(message), kind);
     }
 
     fn shape_or_send(&mut self, now: Timestamp, to: NodeId, frame: Frame, kind: Kind) {
@@ -341,13 +357,14 @@ impl Outbox {
         while let Some(event) = self.endpoint.poll() {
             match event {
                 Event::Received { from, frame } => {
-                    if let Some(message) = self.read(from, frame) {
+                    let message = self.read(from, frame);
+                    if let Some(message) = message.and_then(|message| self.admit(from, message)) {
                         return Some(message);
                     }
                 }
                 Event::PeerUp { peer } => {
                     log::debug!("{}: link to {peer} is up", self.endpoint.node());
-                    self.links.push_back((peer, LinkStatus::Up));
+                    self.note_link(peer, LinkStatus::Up);
                 }
                 Event::PeerDown { peer, reason } => self.peer_down(peer, reason),
                 Event::Refused { peer, reason } => self.refused(peer, reason),
@@ -364,7 +381,7 @@ impl Outbox {
 
     fn read<P: Arriving>(&mut self, from: NodeId, frame: Frame) -> Option<Message<P>> {
         match P::decode(frame) {
-            Ok(message) if message.header.sender == from => return Some(message),
+            Ok(message) if self.is_of(from, message.header.sender) => return Some(message),
             Ok(message) => {
                 let (node, claimed) = (self.endpoint.node(), message.header.sender);
                 log_as!(
@@ -388,7 +405,7 @@ impl Outbox {
                 "{}: link to {peer} is down: {reason}", self.endpoint.node()
             );
         }
-        self.links.push_back((peer, LinkStatus::Down));
+        self.note_link(peer, LinkStatus::Down);
         let waiting = self.backlog.remove(&peer).unwrap_or_default();
         self.is_room_made = true;
         self.stats.dropped_frames += waiting.frames.len() as u64;

@@ -13,6 +13,7 @@ use crate::worker::{NodeDriver, NodeError, Progress};
 use bytes::Bytes;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::output::{OutputEvent, OutputUnit, Ticket};
+use sheaf_protocol::standby::Member;
 use sheaf_telemetry::{Hub, SeriesList};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{EventId, Nanos, NodeId, Timestamp};
@@ -113,6 +114,15 @@ impl OutputNode {
         self
     }
 
+    /// Listens to whichever of two replicas of the event manager is active, and votes on which it is if `vote` is given: the silence after
+    /// which the active one may be succeeded.
+    #[must_use]
+    pub fn with_replicas(mut self, vote: Option<Nanos>) -> Self {
+        let me = *self.role.identity();
+        self.outbox.join(Member::new(&me, vote), me);
+        self
+    }
+
     /// Writes the events that have arrived and reports those that are stored. Events that the disk does not take stay
     /// with the role.
     ///
@@ -183,6 +193,7 @@ impl NodeDriver for OutputNode {
             trace.begin_round(clock);
         }
         let now = self.time.at(clock);
+        self.outbox.begin_round(clock);
         let mut busy = false;
         while let Some(message) = self.outbox.poll() {
             busy = true;

@@ -17,6 +17,7 @@ use crate::worker::{NodeDriver, NodeError, Progress};
 use input::Input;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::readout::{ReadoutEvent, ReadoutUnit, WindowOrder};
+use sheaf_protocol::standby::Member;
 use sheaf_shaping::ShaperConfig;
 use sheaf_source::{Source, SourceEvent, SourceStats};
 use sheaf_telemetry::stamps::StampLabels;
@@ -176,6 +177,15 @@ impl ReadoutNode {
     #[must_use]
     pub fn with_report(mut self, report: impl FnOnce(ReadoutReport) + Send + 'static) -> Self {
         self.report = Some(Box::new(report));
+        self
+    }
+
+    /// Listens to whichever of two replicas of the event manager is active, and votes on which it is if `vote` is given: the silence after
+    /// which the active one may be succeeded.
+    #[must_use]
+    pub fn with_replicas(mut self, vote: Option<Nanos>) -> Self {
+        let me = *self.role.identity();
+        self.outbox.join(Member::new(&me, vote), me);
         self
     }
 
@@ -414,6 +424,7 @@ impl NodeDriver for ReadoutNode {
         if let Some(trace) = &mut self.trace {
             trace.begin_round(now);
         }
+        self.outbox.begin_round(now);
         let stall = self.time.note_round(now);
         self.role.handle_stall(stall);
         if stall >= LONG_STALL {

@@ -76,6 +76,12 @@ pub struct RunReport {
     pub ended_by_requirement: Option<String>,
     /// Whether a signal ended the run.
     pub interrupted: bool,
+    /// Number of take-overs by a standby of the event manager.
+    pub take_overs: u64,
+    /// Whether the run has gone on without a standby that it was to have.
+    pub unprotected: bool,
+    /// Whether this replica of the event manager had no part in the run any more when it ended.
+    pub retired: bool,
     /// Whether it ended because an operator wanted the next run.
     pub switched: bool,
     /// Messages that the event manager's link did not send or understand.
@@ -131,6 +137,9 @@ impl Default for RunReport {
             unmet_requirements: BTreeMap::new(),
             ended_by_requirement: None,
             interrupted: false,
+            take_overs: 0,
+            unprotected: false,
+            retired: false,
             switched: false,
             outbox: OutboxStats::default(),
             shifts: Vec::new(),

@@ -136,6 +136,11 @@ pub enum NodeError {
         /// Time that the run has waited.
         limit: Nanos,
     },
+    /// The event manager cannot know whether it is still the active one.
+    #[error(
+        "the event manager lost its standby and a majority of the nodes that vote which replica is active; see the log for why they ended"
+    )]
+    NoQuorum,
     /// A program that feeds a source declined the start of the run.
     #[error("a program that feeds {0} declined the start of the run; its reason is in the log above")]
     StartDeclined(NodeId),

@@ -50,6 +50,7 @@ mod shifts;
 mod starting;
 mod succession;
 mod suspects;
+mod taking_over;
 mod totals;
 
 pub use config::{ManagerConfig, Shaping, Triggers};
@@ -116,6 +117,8 @@ pub struct EventManager<P> {
     is_exhausted: bool,
     /// When the triggers of the run begin, if that is before its start: at the end of the run before it.
     begins_at: Option<Timestamp>,
+    /// Time until which there was no event manager: earlier triggers of the driver are vetoed.
+    gap_until: Timestamp,
     counters: NodeBooks,
     events: ManagerEvents,
 }
@@ -151,6 +154,7 @@ impl<P: Clone> EventManager<P> {
             next_event: None,
             is_exhausted: false,
             begins_at: None,
+            gap_until: Timestamp::ZERO,
             counters: NodeBooks::default(),
             events: ManagerEvents::new(),
             config,
@@ -279,6 +283,9 @@ impl<P: Clone> EventManager<P> {
             return Err(Veto::NotRunning);
         }
         let at = time.min(now);
+        if self.is_in_gap(at) {
+            return Err(Veto::Busy(DeadTimeCause::TakeOver));
+        }
         if self.phase.is_paused() || self.flow.is_queue_full() {
             let shut = self.dead_time.shut().unwrap_or_else(|| self.busy());
             self.dead_time.veto(at, shut);

@@ -1,8 +1,15 @@
-//! Votes about the active replica of the event manager.
+//! A standby of the event manager: two replicas, of which one is active, and the voters that know which.
 //!
-//! Two replicas of the event manager exist if a standby is configured. One is active. One, three or five other nodes are
-//! *voters*: each has a [`Voter`], which keeps the present configuration in memory. Each replica has a [`Proposer`], which
-//! changes the configuration if a majority of the voters accepts the change.
+//! The event manager is deterministic. So its inputs are replicated, and not its state: the active replica sends what it takes, round by
+//! round, to the standby, which does the same with a copy of the role. **No message leaves the active replica before the standby has
+//! the inputs that led to it.** Whatever the standby does not have was not acknowledged to anybody; its sender repeats it, and the
+//! successor numbers its messages as the active replica would have, so that copies are recognized.
+//!
+//! Three or five nodes, the *voters*, keep in memory which replica is active and which are in sync ([`Managers`]). Each change has a
+//! higher [`Term`](sheaf_wire::Term), which every message of the active replica carries: a node takes the messages of the highest term that it knows, and
+//! refuses those of a lower one. A standby takes over when it suspects the active replica and a majority of the voters agrees; an
+//! active replica whose standby is gone or slow has a majority strike it off before it goes on alone. So two replicas never both act, even if
+//! both live: suspicion may be wrong, and costs a take-over then.
 //!
 //! # Ballots
 //! The configuration is a register of CASPaxos (Rystsov, 2018). A proposer *prepares* a ballot. Each voter promises to refuse
@@ -32,16 +39,30 @@
 //! Voters trust replicas, and a session of a node is greater than its earlier ones. If a majority of the voters is blank at the
 //! same time, no majority exists any more: the configuration of that run cannot change again. If all are blank, a new session of
 //! replica 0 may found another first configuration.
+//!
+//! # Modules
+//! | module | holds |
+//! |---|---|
+//! | `pair` | a replica of the event manager: what it replicates, holds back, suspects |
+//! | `replay` | rounds that the standby repeats, and the digests by which both compare |
+//! | `member` | any other node: which replica it listens to, and its vote |
+//! | `voter`, `proposer` | the register of the voters |
 
 mod campaign;
 mod change;
 mod founding;
+mod member;
+mod pair;
 mod proposer;
+mod replay;
 mod tally;
 #[cfg(test)]
 mod tests;
 mod voter;
 
 pub use change::{Change, NotAllowed};
+pub use member::{Admission, Member};
+pub use pair::{Pair, PairEvent, Retirement, StandbyConfig, StandbyTimes};
 pub use proposer::{Outcome, Proposer, VoteTimes};
+pub use replay::Round;
 pub use voter::Voter;

@@ -334,6 +334,7 @@ impl Note {
             }
             Body::Record(record) => (0, None, record.number),
             Body::Recorded(answer) => (0, None, answer.number),
+            Body::Inputs(inputs) => (inputs.len(), None, 0),
             Body::Vote(request) => (0, None, request.ballot.0),
             Body::Voted(answer) => (0, None, answer.ballot.0),
         };
@@ -563,6 +564,7 @@ impl fmt::Display for Note {
                 write!(f, "{verb} readout unit {detail}")?;
             }
             Kind::Record => write!(f, "record {detail:x}")?,
+            Kind::Inputs => write!(f, "{entries} inputs")?,
             Kind::Recorded => write!(f, "record {detail:x} answered")?,
             Kind::Vote => write!(f, "ballot {detail}")?,
             Kind::Voted => write!(f, "answer to ballot {detail}")?,

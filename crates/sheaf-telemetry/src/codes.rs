@@ -55,6 +55,16 @@ codes! {
     NODE_LEFT = Warning "node-left" "Start it again if the run should go on with it.";
     /// The run starts without some of its nodes.
     NODES_ABSENT = Warning "nodes-absent" "Start them: builder units and output nodes may join later. Raise `manager.start_timeout_ms` if they need longer.";
+    /// The event manager has a standby that has everything it acts on.
+    STANDBY_READY = Info "standby-ready" "";
+    /// A standby has taken over from the event manager.
+    TOOK_OVER = Warning "took-over" "Nothing is lost. Look why the other replica of the event manager ended or was silent; the run has no standby until its end.";
+    /// The run goes on without a standby of its event manager.
+    RUN_UNPROTECTED = Warning "run-unprotected" "If the event manager dies now, the run ends. Look why its standby ended, or what slows it or its link.";
+    /// The process of a replica of the event manager has ended, and the other one goes on.
+    REPLICA_ENDED = Warning "replica-ended" "Look at its last messages, and at the kernel's log. The run has no standby until its end.";
+    /// A replica of the event manager has no more part in the run.
+    REPLICA_RETIRED = Warning "replica-retired" "The message has the reason. The other replica goes on.";
     /// The process of a node ended with an error, or died too often to be started again.
     PROCESS_ENDED = Error "process-ended" "Look at its last messages, and at the kernel's log.";
     /// The process of a node died, and is started again.
@@ -364,18 +374,22 @@ codes! {
 #[macro_export]
 macro_rules! log_as {
     (code = $code:expr $(, $field:ident = $value:expr)* ; $($text:tt)+) => {
-        $crate::log::log!(
-            $code.severity.level(),
-            code = $code.name $(, $field:% = $value)*;
-            $($text)+
-        )
+        if !$crate::is_muted() {
+            $crate::log::log!(
+                $code.severity.level(),
+                code = $code.name $(, $field:% = $value)*;
+                $($text)+
+            )
+        }
     };
     ($code:ident $(, $field:ident = $value:expr)* ; $($text:tt)+) => {
-        $crate::log::log!(
-            $crate::codes::$code.severity.level(),
-            code = $crate::codes::$code.name $(, $field:% = $value)*;
-            $($text)+
-        )
+        if !$crate::is_muted() {
+            $crate::log::log!(
+                $crate::codes::$code.severity.level(),
+                code = $crate::codes::$code.name $(, $field:% = $value)*;
+                $($text)+
+            )
+        }
     };
 }
 

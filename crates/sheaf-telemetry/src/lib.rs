@@ -11,6 +11,7 @@
 //! | [`stamps`] | when events passed the stages of a node, for traces |
 //! | [`message`] | how messages for people are declared, logged and counted |
 //! | [`codes`] | the code of every message |
+//! | `muted` | work without messages for people |
 //!
 //! A *series* is a metric with values for its labels, such as `sheaf_event_drops_total{node="evm",reason="stopped"}`. A thread lists
 //! its series once and then publishes all their values together, a few times a second. Publishing takes no lock, allocates nothing and
@@ -28,6 +29,7 @@ pub mod codes;
 pub mod hub;
 pub mod message;
 pub mod metric;
+mod muted;
 pub mod publication;
 pub mod ring;
 pub mod stamps;
@@ -38,4 +40,5 @@ pub use hub::{Hub, NodeSnapshot, Snapshot};
 pub use log;
 pub use message::{Code, Severity, TALLY, Tally};
 pub use metric::{Kind, Metric, Unit};
+pub use muted::{is_muted, muted};
 pub use publication::{Publication, Publisher, Series, SeriesId, SeriesList};

@@ -67,8 +67,15 @@ pub struct NodeId {
 }
 
 impl NodeId {
-    /// The event manager. A system has one.
+    /// The event manager. With a standby, it is the replica that is active at the start of the run, and messages of the active replica
+    /// are from here, whichever it is.
     pub const MANAGER: Self = Self { role: Role::Manager, index: 0 };
+
+    /// Replica `index` of the event manager: 0 is active at the start of the run, 1 is its standby.
+    #[must_use]
+    pub const fn manager(index: u16) -> Self {
+        Self { role: Role::Manager, index }
+    }
 
     /// Readout unit `index`.
     #[must_use]
@@ -108,10 +115,11 @@ impl NodeId {
 }
 
 impl fmt::Display for NodeId {
-    /// `evm`, `ru3`, `bu0`, `out1`: the default node names, too.
+    /// `evm`, `evm1`, `ru3`, `bu0`, `out1`: the default node names, too.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.role {
-            Role::Manager => f.write_str("evm"),
+            Role::Manager if self.index == 0 => f.write_str("evm"),
+            Role::Manager => write!(f, "evm{}", self.index),
             Role::Readout => write!(f, "ru{}", self.index),
             Role::Builder => write!(f, "bu{}", self.index),
             Role::Output => write!(f, "out{}", self.index),

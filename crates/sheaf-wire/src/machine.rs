@@ -1,7 +1,7 @@
 //! Types common to all sans-IO machines: identity and deadline.
 
 use crate::message::{Body, Header, Message};
-use crate::{NodeId, RunNumber, SessionId, Timestamp};
+use crate::{NodeId, RunNumber, SessionId, Term, Timestamp};
 
 /// Identity of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,7 @@ impl Identity {
             sequence: 0,
             acknowledged: 0,
             acknowledged_session: SessionId(0),
+            term: Term(0),
         };
         Message { header, body }
     }

@@ -12,6 +12,7 @@
 mod codec;
 mod delivery;
 mod exclusion;
+mod inputs;
 pub mod layout;
 mod numbering;
 mod record;
@@ -24,6 +25,7 @@ pub(crate) use codec::{
 };
 pub use delivery::{Delivered, Delivery, Kept, Receipt, ReceiptEntry};
 pub use exclusion::{Exclusion, ReadoutExclusion};
+pub use inputs::{Input, Orders};
 pub use numbering::{Disagreement, Renumber, Renumbered};
 pub use record::Recorded;
 pub use vote::{
@@ -35,7 +37,7 @@ use crate::HitInterval;
 use crate::run_record::RunRecord;
 use crate::{
     ByteCount, DropReason, EventId, Fragment, MissingSource, NodeId, Outcome, RunNumber, SessionId, SourceId,
-    SuperFragment, Timestamp, TriggerType,
+    SuperFragment, Term, Timestamp, TriggerType,
 };
 use std::sync::Arc;
 
@@ -55,6 +57,8 @@ pub struct Header {
     pub acknowledged: u64,
     /// The receiver's session that `acknowledged` refers to, and that the message is for; 0 if none was seen yet.
     pub acknowledged_session: SessionId,
+    /// The term of the event manager: its own in its messages, the highest one seen in messages to it. 0 without a standby.
+    pub term: Term,
 }
 
 /// One message, with payload handles of type `P`.
@@ -123,6 +127,8 @@ pub enum Body<P> {
     Vote(VoteRequest),
     /// Voter to event manager: answer to such a step.
     Voted(VoteAnswer),
+    /// Active event manager to its standby: the inputs that it has taken.
+    Inputs(Vec<Input<P>>),
 }
 
 /// An event id that a source has delivered for the first time.

@@ -143,6 +143,9 @@ pub(crate) struct RunArguments {
     /// Number of output nodes that store events for the builder units; 0: builder units store their own [default: 0].
     #[arg(long, value_name = "N")]
     pub(crate) outputs: Option<u16>,
+    /// Number of standby event managers, 0 or 1: one takes over when the event manager dies [default: 0].
+    #[arg(long, value_name = "N")]
+    pub(crate) standby: Option<u16>,
     /// Mean size of emulated fragments [default: 2048].
     #[arg(long, value_name = "BYTES")]
     pub(crate) fragment_size: Option<u64>,
@@ -252,6 +255,9 @@ impl RunArguments {
         }
         if let Some(count) = self.outputs {
             config.output.nodes = count;
+        }
+        if let Some(count) = self.standby {
+            config.manager.standby = count;
         }
         self.apply_sizes(config);
         let is_emulated = config.source.kind == SourceKind::Emulated;

@@ -264,6 +264,10 @@ impl Console {
         let line = console.line.clone();
         let show = move || {
             let (now, seconds) = (gauges.snapshot(), at.elapsed().as_secs_f64());
+            if now.phase.is_empty() {
+                // A standby event manager shows nothing.
+                return;
+            }
             let text = describe(&before, &now, seconds);
             if console.is_terminal {
                 console.line.set_message(text);

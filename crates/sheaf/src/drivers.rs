@@ -63,6 +63,8 @@ pub(crate) struct DriverMaker {
     pub(crate) handovers: Handovers,
     /// Farms that were made before the run.
     pub(crate) early_farms: Arc<EarlyFarms>,
+    /// Set when this node, a standby event manager, takes over.
+    pub(crate) took_over: Arc<AtomicBool>,
 }
 
 /// Handovers to the next run, by node.
@@ -169,6 +171,9 @@ impl DriverMaker {
                 }
             }
         };
+        if plan.has_standby() {
+            driver = driver.with_replicas(plan.vote_of(me.node));
+        }
         let list = self.reports.readouts.clone();
         driver = driver
             .with_report(move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report));
@@ -229,6 +234,9 @@ impl DriverMaker {
         if let Some(farm) = farm {
             driver = driver.with_farm(farm);
         }
+        if plan.has_standby() {
+            driver = driver.with_replicas(plan.vote_of(me.node));
+        }
         if let Some(tracing) = &self.tracing {
             driver = driver.traced(tracing, &node.name, plan.node_names().readouts);
         }
@@ -250,6 +258,9 @@ impl DriverMaker {
         let list = self.reports.outputs.clone();
         let mut driver = driver
             .with_report(move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report));
+        if plan.has_standby() {
+            driver = driver.with_replicas(plan.vote_of(me.node));
+        }
         if let Some(tracing) = &self.tracing {
             driver = driver.traced(tracing, &node.name);
         }
@@ -268,6 +279,7 @@ impl DriverMaker {
         };
         let course = plan.course(self.stop.clone(), self.controls.clone());
         let (config, now) = (plan.manager(), self.clock.now());
+        let replicas = plan.has_standby().then(|| (plan.standby(), config.clone()));
         let manager = match beginning.split::<ManagerHandover>()? {
             Begin::Following(handover) => {
                 let config = ManagerConfig { first_event: handover.next_event(), ..config };
@@ -275,7 +287,9 @@ impl DriverMaker {
                 ManagerNode::following(role, *handover, course, self.gauges.clone(), done)
             }
             Begin::Anew(Connection { endpoint, .. }) => {
-                let role = EventManager::new(me, config, now);
+                // Of a standby, until it knows the session of the event manager.
+                let identity = Identity { node: NodeId::MANAGER, ..me };
+                let role = EventManager::new(identity, config, now);
                 let way = (self.directory.as_deref(), endpoint.waker());
                 let door = plan.trigger_door(&me, endpoint.waker(), self.clock)?;
                 let start =
@@ -287,6 +301,16 @@ impl DriverMaker {
                     None => manager,
                 }
             }
+        };
+        let manager = match replicas {
+            Some(replicas) => {
+                let took_over = self.took_over.clone();
+                let hook = Box::new(move || took_over.store(true, Ordering::Relaxed));
+                // One that was started by hand leaves the run on Ctrl-C. The parent of others may take it for the event manager already.
+                let leaves = self.manager_patience != Patience::UNLIMITED;
+                manager.replicated(me, replicas, now, (hook, leaves))
+            }
+            None => manager,
         };
         let manager = match &self.tracing {
             Some(tracing) => manager.traced(tracing.clone()),

@@ -166,6 +166,7 @@ mod records;
 mod rehearsal;
 mod relay;
 mod remote;
+mod replicas;
 mod run;
 mod run_directory;
 mod run_paths;

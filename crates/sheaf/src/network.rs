@@ -97,14 +97,22 @@ pub(crate) fn listens(node: NodeId) -> bool {
 }
 
 /// Returns whether `caller` opens the connection to `callee`: builders connect to all other roles, readout units and
-/// output nodes to the event manager.
-fn calls(caller: Role, callee: Role) -> bool {
-    matches!((caller, callee), (Role::Builder, _) | (Role::Readout | Role::Output, Role::Manager))
+/// output nodes to the event manager, and a standby to the event manager.
+fn calls(caller: NodeId, callee: NodeId) -> bool {
+    match (caller.role, callee.role) {
+        (Role::Builder, _) | (Role::Readout | Role::Output, Role::Manager) => true,
+        (Role::Manager, Role::Manager) => caller.index > callee.index,
+        _ => false,
+    }
 }
 
-/// Returns whether two roles exchange messages.
-fn talk(one: Role, other: Role) -> bool {
-    one != other && !matches!((one, other), (Role::Readout, Role::Output) | (Role::Output, Role::Readout))
+/// Returns whether two nodes exchange messages.
+fn talk(one: NodeId, other: NodeId) -> bool {
+    match (one.role, other.role) {
+        (Role::Readout, Role::Output) | (Role::Output, Role::Readout) => false,
+        (Role::Manager, Role::Manager) => one != other,
+        (one, other) => one != other,
+    }
 }
 
 /// The endpoint of one node of many, which may be in other processes.
@@ -116,7 +124,7 @@ pub(crate) fn connect(
 ) -> anyhow::Result<Connection> {
     let kind = plan.config.transport.kind;
     let own = nodes.iter().find(|node| node.id == me.node).context("a node is in its own list")?;
-    let peers: Vec<_> = nodes.iter().filter(|node| talk(me.node.role, node.id.role)).collect();
+    let peers: Vec<_> = nodes.iter().filter(|node| talk(me.node, node.id)).collect();
     match kind {
         TransportKind::Libfabric => return libfabric(plan, me, own, listener, &peers),
         TransportKind::Udp => return datagrams::udp(plan, me, own, &peers),
@@ -170,14 +178,13 @@ fn shm(
     own: &NodeConfig,
     peers: &[&NodeConfig],
 ) -> anyhow::Result<(ShmEndpoint, Arena)> {
-    let role = me.node.role;
     let settings = shm_settings(plan);
     let bytes = settings.arena_bytes() + plan.source_bytes(own) + plan.result_bytes(own);
     let arena =
         Arena::new(&format!("sheaf.run{}.{}", me.run, me.node), bytes, plan.config.transport.huge_pages)
             .with_context(|| format!("cannot make {bytes} of shared memory for {}", me.node))?;
     let peer = |node: &&NodeConfig| {
-        let call = if calls(role, node.id.role) { name(plan, node) } else { None };
+        let call = if calls(me.node, node.id) { name(plan, node) } else { None };
         ShmPeer { node: node.id, call }
     };
     let options = ShmOptions {
@@ -225,11 +232,10 @@ fn tcp(
     listener: Option<TcpListener>,
     nodes: &[&NodeConfig],
 ) -> anyhow::Result<TcpEndpoint> {
-    let role = me.node.role;
     let peer = |node: &&NodeConfig| PeerAddress {
         node: node.id,
         addresses: node.address.iter().chain(&node.more_addresses).cloned().collect(),
-        initiate: calls(role, node.id.role),
+        initiate: calls(me.node, node.id),
     };
     let peers: Vec<_> = nodes.iter().map(peer).collect();
     let settings = settings(plan, peers.len());
@@ -263,11 +269,11 @@ fn libfabric(
 ) -> anyhow::Result<Connection> {
     use sheaf_libfabric::{LibfabricEndpoint, LibfabricOptions, LibfabricSettings};
 
-    let (role, transport) = (me.node.role, &plan.config.transport);
+    let transport = &plan.config.transport;
     let peer = |node: &&NodeConfig| PeerAddress {
         node: node.id,
         addresses: node.address.iter().cloned().collect(),
-        initiate: calls(role, node.id.role),
+        initiate: calls(me.node, node.id),
     };
     let provider = transport.provider;
     let options = LibfabricOptions {

@@ -36,6 +36,7 @@ use sheaf_telemetry::{Hub, log_as};
 use sheaf_wire::{EventId, NodeId, Role, RunNumber};
 use std::net::TcpListener;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 
@@ -164,7 +165,9 @@ fn introduce(plan: &Plan, node: &NodeConfig, listener: Option<&TcpListener>) {
     let listens = listener.and_then(|socket| socket.local_addr().ok());
     let listens = listens.map_or_else(String::new, |address| format!(", listens on {address}"));
     let manager = plan.node(NodeId::MANAGER).and_then(|manager| manager.address.as_deref()).unwrap_or("?");
-    let calls = if node.id == NodeId::MANAGER {
+    let calls = if node.id != NodeId::MANAGER && node.id.role == Role::Manager {
+        format!("is the standby of the event manager at {manager}")
+    } else if node.id == NodeId::MANAGER {
         let outputs = match plan.count(Role::Output) {
             0 => String::new(),
             count => format!(" and {count} output nodes"),
@@ -176,7 +179,7 @@ fn introduce(plan: &Plan, node: &NodeConfig, listener: Option<&TcpListener>) {
     };
     let (name, run) = (plan.full_name(node.id), plan.config.run.number);
     log_as!(NODE_BEGAN; "{name} of run {run}{listens}, {calls}");
-    if node.id == NodeId::MANAGER && is_open(plan) {
+    if node.id.role == Role::Manager && is_open(plan) {
         log_as!(
             OPEN_TO_STRANGERS;
             "any host that can reach the nodes of this run may take a node's place; set `transport.key_file` or `transport.tls` unless the network is private"
@@ -243,6 +246,7 @@ fn maker(plan: &Arc<Plan>, stop: Arc<AtomicBool>, arguments: &NodeArguments) -> 
         },
         handovers: Arc::default(),
         early_farms: Arc::default(),
+        took_over: Arc::default(),
     }
 }
 
@@ -263,12 +267,11 @@ fn manager(
     let (plan, clock) = (&maker.plan, maker.clock);
     let created = clock.now();
     let directory = maker.directory.as_ref();
-    let mut manifest = directory
-        .map(|path| {
-            let configuration = (&plan.config, configuration_name(&arguments.config));
-            SharedManifest::begin(path, configuration, created)
-        })
-        .transpose()?;
+    let configuration = || (&plan.config, configuration_name(&arguments.config));
+    let begin = |path: &PathBuf| SharedManifest::begin(path, configuration(), created);
+    // A standby writes one if it ends the run.
+    let first = directory.filter(|_| node.id == NodeId::MANAGER);
+    let mut manifest = first.map(begin).transpose()?;
     let receiver = directory.and_then(|path| histograms::begin(&plan.config, path));
     let driver = maker.make(node.id, connect(plan, listener))?;
     let errors = {
@@ -276,15 +279,26 @@ fn manager(
         worker::run(vec![driver], clock).errors
     };
     let written = histograms::finish(receiver);
-    if let Some(manifest) = &mut manifest {
-        manifest.note_histograms(written);
-    }
     let report = maker.reports.run.lock().unwrap_or_else(PoisonError::into_inner).take();
     let report = report.context("the event manager ended without a report")?;
+    if report.retired || (node.id != NodeId::MANAGER && report.take_overs == 0) {
+        // The other replica ends the run, or has ended it.
+        watch.end();
+        return match errors.first() {
+            Some(error) => bail!("{}", plan.explain(error)),
+            None => Ok(if report.retired { Verdict::NotGood } else { Verdict::Good }),
+        };
+    }
+    if let Some(path) = directory.filter(|_| manifest.is_none()) {
+        manifest = Some(SharedManifest::succeed(path, configuration(), created)?);
+    }
     let summary = Summary::new(&report, &maker.reports.extras(), plan, maker.directory.clone());
     let errors: Vec<_> = errors.iter().map(|error| plan.explain(error)).collect();
     watch.end();
     let end = summary.end_record(&plan.config, errors.first().map(String::as_str));
+    if let Some(manifest) = &mut manifest {
+        manifest.note_histograms(written);
+    }
     let close = |manifest: SharedManifest| manifest.close(&report, (summary.ledger_json(), end), clock.now());
     let written = manifest.map_or(Ok(()), close);
     print_run(&summary, &report, arguments)?;

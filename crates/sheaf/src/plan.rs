@@ -264,7 +264,7 @@ impl Plan {
         Identity { node, run: self.config.run.number, session: SessionId(now.0.max(1)) }
     }
 
-    fn channel(&self) -> ChannelTimes {
+    pub(crate) fn channel(&self) -> ChannelTimes {
         let protocol = &self.config.protocol;
         ChannelTimes { retransmit: protocol.retransmit, acknowledge: protocol.acknowledge }
     }

@@ -221,7 +221,7 @@ impl Family {
 
     fn start(&mut self, node: NodeConfig, listener: Option<TcpListener>) -> anyhow::Result<()> {
         let child = self.spawn(&node, listener.as_ref())?;
-        if node.id == NodeId::MANAGER {
+        if node.id.role == Role::Manager {
             self.begin_steering();
         }
         let (started, restarts) = (Instant::now(), Restarts::new(RESTARTS));
@@ -252,9 +252,10 @@ impl Family {
         listener: Option<&TcpListener>,
     ) -> anyhow::Result<Box<dyn NodeProcess>> {
         let stamps = self.stamps.as_ref().map(StampRoutes::take);
-        let (next, id) = (self.next.clone(), node.id);
-        let relayed = Relayed::new(&node.name, self.page.clone(), stamps)
-            .succeeding(Box::new(move |news| next.take(id, news)));
+        let (next, id, lines) = (self.next.clone(), node.id, self.next.lines.clone());
+        let relayed = Relayed::new(self.name_of_series(node), self.page.clone(), stamps)
+            .succeeding(Box::new(move |news| next.take(id, news)))
+            .taking_over(Box::new(move || lines.note_take_over(id)));
         let lines = &self.next.lines;
         if let Some(hosts) = self.hosts.as_ref().filter(|_| node.agent.is_some()) {
             let mut relayed = relayed.printing();
@@ -267,7 +268,7 @@ impl Family {
             let mut relayed = relayed;
             Box::new(move |record| relayed.take(record))
         });
-        let is_steered = self.controls.is_some() && node.id == NodeId::MANAGER;
+        let is_steered = self.controls.is_some() && node.id.role == Role::Manager;
         let (process, line) = self.launch.start(node, listener, is_steered, take)?;
         if let Some(line) = line {
             lines.add(node.id, line);
@@ -301,11 +302,10 @@ impl Family {
                 return Ok(());
             }
             last_stamps.advance(self);
-            let manager = self.manager().filter(|process| process.is_over());
-            if let (Some(manager), None) = (manager, manager_ended) {
+            if self.is_manager_over() && manager_ended.is_none() {
                 manager_ended = Some(Instant::now());
                 let hands_over = self.hands_over();
-                asked = !hands_over && manager.ended.as_ref().is_some_and(|end| !end.is_success);
+                asked = !hands_over && !self.managers().any(Process::has_succeeded);
                 if !hands_over {
                     self.hosts.iter().for_each(|hosts| hosts.let_go());
                     // Those that have handed over end.
@@ -326,8 +326,29 @@ impl Family {
         }
     }
 
+    /// Returns the event manager, and its standby if there is one.
+    fn managers(&self) -> impl Iterator<Item = &Process> {
+        self.processes.iter().filter(|process| process.node.id.role == Role::Manager)
+    }
+
+    /// Returns the process that acts as the event manager: the only one that is left, or else the last one that has said so.
     fn manager(&self) -> Option<&Process> {
-        self.processes.iter().find(|process| process.node.id == NodeId::MANAGER)
+        let mut living = self.managers().filter(|process| !process.is_over());
+        let only = living.next().filter(|_| living.next().is_none());
+        let acting = self.next.lines.manager();
+        only.or_else(|| self.managers().find(|process| process.node.id == acting))
+    }
+
+    /// Returns whether the event manager has ended its run, or nobody is left to end it.
+    fn is_manager_over(&self) -> bool {
+        let has_ended_run = |process: &Process| process.handed_over.is_some() || process.has_succeeded();
+        self.managers().any(has_ended_run) || self.managers().all(Process::is_over)
+    }
+
+    /// Returns the name under which the series of a node are shown: both replicas of the event manager have those of the event manager.
+    fn name_of_series<'a>(&'a self, node: &'a NodeConfig) -> &'a str {
+        let manager = self.managers().find(|process| process.node.id == NodeId::MANAGER);
+        manager.filter(|_| node.id.role == Role::Manager).map_or(&node.name, |process| &process.node.name)
     }
 
     /// Returns whether the event manager has handed over to the next run.
@@ -354,6 +375,7 @@ impl Family {
     }
 
     fn check(&mut self, index: usize, closing: bool) -> anyhow::Result<()> {
+        let has_other_replica = self.has_other_replica(index);
         let process = &mut self.processes[index];
         if let Some(handed_over) = self.next.take_handed_over(process.node.id) {
             process.handed_over = Some(handed_over);
@@ -378,15 +400,26 @@ impl Family {
                 PROCESS_ENDED, peer = name;
                 "{name} died ({status}) and is not restarted: it died too often shortly after its start; see its messages above"
             );
+        } else if !end.is_success && has_other_replica {
+            log_as!(REPLICA_ENDED, peer = name; "{name} ended ({status}); the other replica of the event manager goes on");
         } else if !end.is_success {
             log_as!(PROCESS_ENDED, peer = name; "{name} ended: {status}");
         }
-        if let Some(page) = &self.page {
+        if let Some(page) = self.page.as_ref().filter(|_| !has_other_replica) {
             page.hub().note_gone(name);
         }
         self.next.lines.remove(process.node.id);
         process.ended = Some(end);
         Ok(())
+    }
+
+    /// Returns whether this is a replica of the event manager, and the other one is left or has ended the run.
+    fn has_other_replica(&self, index: usize) -> bool {
+        let node = self.processes[index].node.id;
+        node.role == Role::Manager
+            && self
+                .managers()
+                .any(|process| process.node.id != node && (!process.is_over() || process.has_succeeded()))
     }
 
     /// Starts the process of a node again that has ended.
@@ -411,7 +444,7 @@ impl Family {
         let asked = self.controls.as_ref().map(|controls| controls.recovery.take()).unwrap_or_default();
         for node in asked {
             let index = self.processes.iter().position(|process| process.node.id == node);
-            let Some(index) = index.filter(|_| node != NodeId::MANAGER) else { continue };
+            let Some(index) = index.filter(|_| node.role != Role::Manager) else { continue };
             let process = &mut self.processes[index];
             process.is_recovered = true;
             if process.ended.is_none() {
@@ -452,8 +485,9 @@ impl Family {
         for process in &mut self.processes {
             let text = process.report()?;
             let name = &process.node.name;
-            if process.node.id == NodeId::MANAGER {
-                manager = serde_json::from_str::<ManagerSummary>(&text).ok();
+            if process.node.id.role == Role::Manager {
+                let of_replica = serde_json::from_str::<ManagerSummary>(&text).ok();
+                manager = ManagerSummary::choose(manager, of_replica);
             } else if let Ok(said) = serde_json::from_str::<NodeSummary>(&text) {
                 others.join(&said.extras);
                 errors.extend(said.errors);

@@ -16,6 +16,7 @@ use sheaf_telemetry::{Kind, NodeSnapshot, Publication, Publisher, SeriesList, Sn
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -65,6 +66,8 @@ pub(crate) enum Record {
     NodeEnded,
     /// News of the run that follows without a gap.
     Succession(Succession),
+    /// The node is a standby event manager that has taken over.
+    TookOver,
 }
 
 /// News of a node, of the run that follows its present one without a gap.
@@ -126,6 +129,8 @@ pub(crate) struct Subjects {
     pub(crate) metrics: bool,
     /// Stamps of its node.
     pub(crate) stamps: Option<StampHub>,
+    /// Whether it is a standby event manager that has taken over.
+    pub(crate) took_over: Arc<AtomicBool>,
 }
 
 /// Writes the records of a child until it is dropped.
@@ -138,7 +143,7 @@ pub(crate) struct Relay {
 impl Relay {
     /// Begins to write what the node publishes at the hub of `gauges`, and all messages of this process.
     pub(crate) fn begin(gauges: Arc<Gauges>, subjects: Subjects) -> anyhow::Result<Self> {
-        let Subjects { metrics, stamps } = subjects;
+        let Subjects { metrics, stamps, took_over } = subjects;
         let (sender, records) = sync_channel(MESSAGES);
         let messages = sender.clone();
         console::listen(Some(Box::new(move |message| {
@@ -149,7 +154,7 @@ impl Relay {
         })));
         let stamps = stamps.map(LocalStamps::new);
         let feed = metrics.then(Feed::default);
-        let writer = Writer { gauges, feed, waits_for: None, stamps, batch: Batch::default() };
+        let writer = Writer { gauges, feed, waits_for: None, stamps, took_over, batch: Batch::default() };
         let body = move || writer.run(&records);
         let thread = std::thread::Builder::new().name("relay".into()).spawn(body);
         Ok(Self { sender: Some(sender), thread: Some(thread.context("cannot start a thread")?) })
@@ -194,6 +199,7 @@ struct Writer {
     feed: Option<Feed>,
     waits_for: Option<String>,
     stamps: Option<LocalStamps>,
+    took_over: Arc<AtomicBool>,
     /// Records of the present turn.
     batch: Batch,
 }
@@ -232,7 +238,10 @@ impl Writer {
     }
 
     fn add_news(&mut self) {
-        let Self { gauges, feed, waits_for, stamps, batch } = self;
+        let Self { gauges, feed, waits_for, stamps, took_over, batch } = self;
+        if took_over.swap(false, Ordering::Relaxed) {
+            batch.add(&Record::TookOver);
+        }
         let now_waits_for = console::waits_for(&gauges.snapshot());
         if now_waits_for != *waits_for {
             batch.add(&Record::WaitsFor(now_waits_for.clone()));
@@ -337,6 +346,8 @@ pub(crate) struct Relayed {
     stamps: Option<TakeStamps>,
     /// Takes news of the next run, if one can follow without a gap.
     succession: Option<TakeSuccession>,
+    /// Called when the node has taken over as the event manager.
+    took_over: Option<Box<dyn Fn() + Send>>,
     /// Whether it prints its messages on another host.
     is_elsewhere: bool,
 }
@@ -350,7 +361,13 @@ pub(crate) type TakeSuccession = Box<dyn Fn(Succession) + Send>;
 impl Relayed {
     pub(crate) fn new(node: &str, page: Option<Page>, stamps: Option<TakeStamps>) -> Self {
         let (publisher, succession) = (None, None);
-        Self { node: node.to_owned(), page, publisher, stamps, succession, is_elsewhere: false }
+        let took_over = None;
+        Self { node: node.to_owned(), page, publisher, stamps, succession, took_over, is_elsewhere: false }
+    }
+
+    /// Calls `take` when the node has taken over as the event manager.
+    pub(crate) fn taking_over(self, take: Box<dyn Fn() + Send>) -> Self {
+        Self { took_over: Some(take), ..self }
     }
 
     /// Passes news of the next run to `take`.
@@ -397,6 +414,7 @@ impl Relayed {
             Record::Answered(events) => self.collect(CollectorNews::Answered(events)),
             Record::StampsLost(stamps, remarks) => self.collect(CollectorNews::Lost(stamps, remarks)),
             Record::TracesTooMany(samples, slow) => self.collect(CollectorNews::TooMany(samples, slow)),
+            Record::TookOver => self.took_over.iter().for_each(|take| take()),
             Record::Succession(news) => self.succession.iter().for_each(|take| take(news.clone())),
             Record::NodeEnded => {}
         }

@@ -76,6 +76,7 @@ pub(crate) fn in_process(
         manager_patience: Patience::UNLIMITED,
         handovers: Arc::new(Mutex::new(handovers)),
         early_farms,
+        took_over: Arc::default(),
     };
     let threads = links.threads(&maker)?;
     let collect = |tracing: &Tracing| {

@@ -264,12 +264,25 @@ pub(crate) trait OtherParts {
 pub(crate) struct SharedManifest {
     path: PathBuf,
     manifest: Manifest,
-    /// Marks the run as in progress until it is closed.
-    _lock: RunLock,
+    /// Marks the run as in progress until it is closed. `None` if another event manager of the run has marked it, and is frozen.
+    _lock: Option<RunLock>,
     objects: Option<Box<dyn RunObjects>>,
 }
 
 impl SharedManifest {
+    /// Begins the manifest of a run whose event manager has been succeeded: it replaces that of the former one, if it is there.
+    pub(crate) fn succeed(
+        path: &Path,
+        (config, name): (&Config, Option<String>),
+        now: Timestamp,
+    ) -> anyhow::Result<Self> {
+        fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))?;
+        let lock = lock(path, false).ok();
+        let mut manifest = Manifest::new(config.run.number, crate::SOFTWARE, now, &config.to_toml());
+        manifest.configuration_name = name;
+        Ok(Self { path: path.to_owned(), manifest, _lock: lock, objects: objects::of(config)? })
+    }
+
     /// Begins the run's manifest. Builders may have begun their files already.
     pub(crate) fn begin(
         path: &Path,
@@ -289,7 +302,7 @@ impl SharedManifest {
         if let Some(objects) = &objects {
             objects.begin(path, false)?;
         }
-        Ok(Self { path: path.to_owned(), manifest, _lock: lock, objects })
+        Ok(Self { path: path.to_owned(), manifest, _lock: Some(lock), objects })
     }
 
     /// Records the file of histograms, if there is one. It is written when the run is closed.

@@ -132,6 +132,9 @@ fn make_all(
 
 /// Returns why no run can follow another one without a gap, in words; `None` if one can.
 fn no_succession(config: &Config) -> Option<String> {
+    if config.manager.standby > 0 {
+        return Some("its event manager has a standby, which follows one run only".to_owned());
+    }
     let why = "its data are cut by time, and the accounts of hits are those of one run";
     config.source.is_timed().then(|| why.to_owned())
 }
@@ -334,7 +337,8 @@ impl Runs<'_> {
         // The plan first: a run that cannot be leaves no directory behind.
         files::give_access(config.run.access);
         let mut plan = Plan::new(config)?;
-        plan.goes_on = plan.config.run.continuous || self.arguments.control.controlled.is_some();
+        plan.goes_on = (plan.config.run.continuous || self.arguments.control.controlled.is_some())
+            && no_succession(&plan.config).is_none();
         plan.report_defects(|_| true);
         plan.report_names();
         match present {

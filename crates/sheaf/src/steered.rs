@@ -14,7 +14,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -76,7 +76,11 @@ enum NodeLine {
 
 /// The ends of the parent, by node.
 #[derive(Clone, Default)]
-pub(crate) struct NodeLines(Arc<Mutex<BTreeMap<NodeId, NodeLine>>>);
+pub(crate) struct NodeLines {
+    lines: Arc<Mutex<BTreeMap<NodeId, NodeLine>>>,
+    /// Index of the replica that acts as the event manager.
+    manager: Arc<AtomicU16>,
+}
 
 impl NodeLines {
     /// Adds the line to a node that begins, or begins again.
@@ -90,6 +94,16 @@ impl NodeLines {
     /// Adds the line to a node of another host.
     pub(crate) fn add_remote(&self, node: NodeId, line: RemoteLine) {
         self.lines().insert(node, NodeLine::There(line));
+    }
+
+    /// Returns the replica that acts as the event manager.
+    pub(crate) fn manager(&self) -> NodeId {
+        NodeId::manager(self.manager.load(Ordering::Relaxed))
+    }
+
+    /// Takes note that a replica of the event manager has taken over.
+    pub(crate) fn note_take_over(&self, replica: NodeId) {
+        self.manager.store(replica.index, Ordering::Relaxed);
     }
 
     /// Passes a request to a node. One that does not take it gets no others: a line may have been cut. Returns whether it takes it.
@@ -126,7 +140,7 @@ impl NodeLines {
     }
 
     fn lines(&self) -> MutexGuard<'_, BTreeMap<NodeId, NodeLine>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -134,7 +148,8 @@ impl NodeLines {
 pub(crate) struct Steered {
     controls: Arc<RunControls>,
     lines: NodeLines,
-    sent: Option<NodeRequest>,
+    /// Last request, and the replica of the event manager that has it.
+    sent: Option<(NodeId, NodeRequest)>,
 }
 
 impl Steered {
@@ -155,9 +170,12 @@ impl Steered {
             excluded_nodes: [Role::Readout, Role::Builder].map(of),
             succession: [succession.hands_over.load(Ordering::Relaxed), ends],
         };
-        if self.sent.as_ref() != Some(&request) {
-            let _ = self.lines.tell(NodeId::MANAGER, &request);
-            self.sent = Some(request);
+        let sent = Some((self.lines.manager(), request));
+        if self.sent != sent
+            && let Some((manager, request)) = &sent
+        {
+            let _ = self.lines.tell(*manager, request);
+            self.sent = sent;
         }
     }
 }

@@ -242,6 +242,12 @@ pub(crate) struct Trouble {
     #[serde(default)]
     pub(crate) unmet_requirements: BTreeMap<String, u64>,
     pub(crate) lost_builder_sessions: u64,
+    /// Number of take-overs by a standby of the event manager.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) take_overs: u64,
+    /// Whether the run has gone on without a standby that it was to have.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) unprotected: bool,
     pub(crate) restarted_readouts: u64,
     #[serde(default)]
     pub(crate) restarted_outputs: u64,
@@ -296,6 +302,8 @@ impl Summary {
                 absent_nodes: report.absent.iter().map(|node| plan.name(*node)).collect(),
                 unmet_requirements: report.unmet_requirements.clone(),
                 lost_builder_sessions: report.lost_builders,
+                take_overs: report.take_overs,
+                unprotected: report.unprotected,
                 restarted_readouts: report.restarted_readouts,
                 restarted_outputs: report.restarted_outputs,
                 content_mismatches: 0,
@@ -505,6 +513,11 @@ pub(crate) struct NodeSummary {
     pub(crate) left: bool,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// JSON that the event manager's process prints for its supervisor: the run, and figures that the summary omits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ManagerSummary {
@@ -512,6 +525,9 @@ pub(crate) struct ManagerSummary {
     pub(crate) summary: Summary,
     pub(crate) sessions: Vec<SessionSummary>,
     pub(crate) errors: Vec<String>,
+    /// Whether this replica of the event manager had no part in the run any more: its summary is not that of the run.
+    #[serde(default)]
+    pub(crate) retired: bool,
 }
 
 /// Share of a session's files that counts.
@@ -525,6 +541,17 @@ pub(crate) struct SessionSummary {
 }
 
 impl ManagerSummary {
+    /// Returns the summary of the run out of those of two replicas of the event manager: that of the one which was active last. A standby has
+    /// the same books, but not the counts of the links. A retired replica does not know how the run ended.
+    pub(crate) fn choose(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        let candidates = one.into_iter().chain(other).filter(|candidate| !candidate.retired);
+        // The first one of equals is that of the replica which was active first.
+        candidates.reduce(|first, second| {
+            let is_later = second.summary.trouble.take_overs > first.summary.trouble.take_overs;
+            if is_later { second } else { first }
+        })
+    }
+
     pub(crate) fn stored(&self) -> Stored {
         let entry = |session: &SessionSummary| {
             let node = NodeId::from_code(session.node)?;
@@ -539,6 +566,7 @@ impl ManagerSummary {
             session: session.0,
             counting,
         };
-        Self { summary, sessions: run_directory::stored(report).into_iter().map(session).collect(), errors }
+        let sessions = run_directory::stored(report).into_iter().map(session).collect();
+        Self { summary, sessions, errors, retired: report.retired }
     }
 }

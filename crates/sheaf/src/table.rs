@@ -329,6 +329,8 @@ fn trouble(f: &mut fmt::Formatter<'_>, trouble: &Trouble) -> fmt::Result {
         absent_nodes,
         unmet_requirements,
         lost_builder_sessions,
+        take_overs,
+        unprotected,
         restarted_readouts,
         restarted_outputs,
         content_mismatches,
@@ -344,6 +346,11 @@ fn trouble(f: &mut fmt::Formatter<'_>, trouble: &Trouble) -> fmt::Result {
         (
             lost_builder_sessions,
             "builder sessions lost; their unfinished events were built elsewhere or dropped",
+        ),
+        (take_overs, "take-over by the standby event manager; no event was lost by it"),
+        (
+            &u64::from(*unprotected && *take_overs == 0),
+            "standby event manager lost; the run went on without one",
         ),
         (restarted_readouts, "readout units restarted; the fragments that they held are lost"),
         (

@@ -4,6 +4,7 @@
 mod config;
 mod datagrams;
 mod files;
+mod inputs;
 mod lcio;
 mod messages;
 mod shm;

@@ -118,5 +118,18 @@ section! {
         patience: u32 = 1, "patience", whole(1, 1_000);
         /// Time after which a batch of ended events is reported to the readout units.
         release_delay: Nanos = Nanos::from_millis(1), "release_delay_us", microseconds(Nanos::ZERO, HOUR);
+        /// Number of standby event managers: 0 or 1. A standby has everything that the event manager acts on, and takes over when it
+        /// dies, without loss. It is the node `evm1`, or the second `[[node]]` with the role `manager`. In a run whose nodes share a
+        /// process there is none.
+        standby: u16 = 0, "standby", whole(0, 1), flag "--standby";
+        /// Number of nodes that vote which event manager is active: readout units first, then output nodes, then builder units. An odd
+        /// number; one of 3 may fail, or two of 5. With fewer nodes, the largest odd number of them votes.
+        voters: u16 = 3, "voters", whole(1, 5);
+        /// Silence after which the event manager is suspected to be dead, and its standby asks the voters to take over. A process that
+        /// has ended is noticed at once.
+        suspect_after: Nanos = Nanos::from_millis(250), "suspect_after_ms", milliseconds(Nanos::from_millis(20), HOUR);
+        /// Time for which messages of the event manager wait for its standby. If it has not confirmed their causes by then, the run goes
+        /// on without it. One whose process has ended is not waited for.
+        standby_lag: Nanos = Nanos::from_secs(2), "standby_lag_ms", milliseconds(Nanos::from_millis(5), HOUR);
     }
 }

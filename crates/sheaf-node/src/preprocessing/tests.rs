@@ -121,6 +121,7 @@ impl World {
             sequence: 0,
             acknowledged: 0,
             acknowledged_session: SessionId(0),
+            term: sheaf_wire::Term(0),
         };
         let message = Message { header, body: Body::SuperFragments(parts) };
         let back = self.active.take(&self.parcels, Transmit { to: NodeId::builder(0), message });

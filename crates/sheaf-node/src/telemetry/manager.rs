@@ -220,7 +220,8 @@ fn culprits_of(
         DeadTimeCause::EventManager
         | DeadTimeCause::NoSupervisor
         | DeadTimeCause::Paused
-        | DeadTimeCause::TooFewNodes => (0, 0, 0),
+        | DeadTimeCause::TooFewNodes
+        | DeadTimeCause::TakeOver => (0, 0, 0),
     };
     let indices = |count: usize| 0..u16::try_from(count).unwrap_or(u16::MAX);
     let readouts = indices(readouts).map(NodeId::readout);

@@ -31,11 +31,13 @@ pub enum DeadTimeCause {
     Paused,
     /// The run waits for nodes that it requires.
     TooFewNodes,
+    /// The event manager had ended, and its standby had not taken over yet.
+    TakeOver,
 }
 
 impl DeadTimeCause {
     /// Every cause.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::NoBuilder,
         Self::NoReadout,
         Self::BuilderCredit,
@@ -45,6 +47,7 @@ impl DeadTimeCause {
         Self::ReadoutMemory,
         Self::Paused,
         Self::TooFewNodes,
+        Self::TakeOver,
     ];
 
     /// Returns the cause with this name.
@@ -66,6 +69,7 @@ impl DeadTimeCause {
             Self::ReadoutMemory => "readout_memory",
             Self::Paused => "paused",
             Self::TooFewNodes => "too_few_nodes",
+            Self::TakeOver => "take_over",
         }
     }
 }
@@ -82,6 +86,7 @@ impl fmt::Display for DeadTimeCause {
             Self::ReadoutMemory => "the memory of a readout unit is nearly full",
             Self::Paused => "the run is paused",
             Self::TooFewNodes => "nodes that the run requires are missing",
+            Self::TakeOver => "the standby event manager was taking over",
         })
     }
 }

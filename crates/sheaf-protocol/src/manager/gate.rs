@@ -91,7 +91,10 @@ impl<P: Clone> EventManager<P> {
                 builders.the_only(|state| builders.takes_events(state))
             }
             DeadTimeCause::TooFewNodes => self.requirements.the_only_missing(LossAction::Pause),
-            DeadTimeCause::NoSupervisor | DeadTimeCause::ReadoutMemory | DeadTimeCause::Paused => None,
+            DeadTimeCause::NoSupervisor
+            | DeadTimeCause::ReadoutMemory
+            | DeadTimeCause::Paused
+            | DeadTimeCause::TakeOver => None,
         };
         Shut { cause, culprit }
     }
@@ -107,7 +110,9 @@ fn told(Shut { cause, culprit }: Shut) -> BusyReason {
         DeadTimeCause::ReadoutMemory => BusyCause::ReadoutMemory,
         DeadTimeCause::Paused => BusyCause::Paused,
         DeadTimeCause::TooFewNodes => BusyCause::TooFewNodes,
-        DeadTimeCause::EventManager | DeadTimeCause::NoSupervisor => BusyCause::EventManager,
+        DeadTimeCause::EventManager | DeadTimeCause::NoSupervisor | DeadTimeCause::TakeOver => {
+            BusyCause::EventManager
+        }
     };
     BusyReason { cause, culprit }
 }

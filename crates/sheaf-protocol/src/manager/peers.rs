@@ -188,6 +188,17 @@ impl<P: Clone> Peers<P> {
         ]
     }
 
+    /// Returns all nodes.
+    pub(super) fn all(&self) -> Vec<NodeId> {
+        self.nodes(|_| true)
+    }
+
+    /// Restarts the timeouts of all peers, and the wait for the next check.
+    pub(super) fn excuse_all(&mut self, now: Timestamp) {
+        self.excuse(now);
+        self.check_at = now + self.between_checks();
+    }
+
     /// Restarts the timeouts of all peers.
     fn excuse(&mut self, now: Timestamp) {
         self.peers.values_mut().for_each(|peer| peer.channel.excuse(now));

@@ -534,6 +534,7 @@ impl World {
             sequence: *sequence,
             acknowledged: self.acknowledged,
             acknowledged_session: SessionId(1),
+            term: sheaf_wire::Term(0),
         };
         self.manager.handle_input(self.now, Message { header, body });
         self.drain();

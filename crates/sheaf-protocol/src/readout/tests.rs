@@ -484,6 +484,7 @@ fn from_manager(unit: &mut ReadoutUnit<Size>, body: Body<Size>) {
         sequence: 0,
         acknowledged: 0,
         acknowledged_session: SessionId(0),
+        term: sheaf_wire::Term(0),
     };
     unit.handle_input(Timestamp(0), Message { header, body });
 }

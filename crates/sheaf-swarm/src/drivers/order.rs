@@ -116,6 +116,7 @@ mod tests {
             sequence,
             acknowledged: 0,
             acknowledged_session: SessionId(0),
+            term: sheaf_wire::Term(0),
         };
         Message { header, body: Body::Acknowledge }
     }

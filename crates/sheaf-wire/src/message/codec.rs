@@ -3,6 +3,7 @@
 mod delivery;
 mod entries;
 mod fragments;
+mod inputs;
 mod record;
 mod status;
 mod vote;
@@ -14,7 +15,7 @@ use super::layout::{
 };
 use super::{Body, Header, Message, PartRequest, Readiness, Request, SuperFragments, WindowRequest, Work};
 use crate::checksum::{crc32c, crc32c_append};
-use crate::{ByteCount, NodeId, Payload, RunNumber, SessionId, SourceId};
+use crate::{ByteCount, NodeId, Payload, RunNumber, SessionId, SourceId, Term};
 use fragments::{emit_super_fragments_head, parse_super_fragments};
 pub(crate) use fragments::{fragment_to_bytes, missing_to_bytes, parse_fragment, parse_mark, parse_missing};
 pub(crate) use record::{emit_record, parse_record, record_bytes};
@@ -214,6 +215,7 @@ impl<P: Payload> Message<P> {
             Body::ExcludeReadout(exclusion) => head.extend_from_slice(exclusion.emit().as_bytes()),
             Body::Record(record) => emit_record(&record, head),
             Body::Recorded(answer) => head.extend_from_slice(answer.emit().as_bytes()),
+            Body::Inputs(inputs) => inputs::emit(head, inputs),
             Body::Vote(request) => vote::emit_request(head, &request),
             Body::Voted(answer) => vote::emit_answer(head, &answer),
         }
@@ -268,6 +270,7 @@ impl<P: Payload> Message<P> {
             Kind::Excluded => Body::Excluded(parse_one(body_bytes)?),
             Kind::Record => Body::Record(Arc::new(parse_record(body_bytes)?)),
             Kind::Recorded => Body::Recorded(parse_one(body_bytes)?),
+            Kind::Inputs => Body::Inputs(inputs::parse(body_bytes)?),
             Kind::Vote => Body::Vote(vote::parse_request(body_bytes)?),
             Kind::Voted => Body::Voted(vote::parse_answer(body_bytes)?),
         };
@@ -322,6 +325,7 @@ impl<P> Body<P> {
             Self::ExcludeReadout(_) => size_of::<ReadoutExclusionBytes>(),
             Self::Record(record) => record_bytes(record),
             Self::Recorded(_) => size_of::<RecordedBytes>(),
+            Self::Inputs(inputs) => inputs::bytes_of(inputs),
             Self::Vote(request) => request.encoded_bytes(),
             Self::Voted(answer) => answer.encoded_bytes(),
         }
@@ -356,6 +360,7 @@ impl<P> Body<P> {
             Self::ExcludeReadout(_) => Kind::ExcludeReadout,
             Self::Record(_) => Kind::Record,
             Self::Recorded(_) => Kind::Recorded,
+            Self::Inputs(_) => Kind::Inputs,
             Self::Vote(_) => Kind::Vote,
             Self::Voted(_) => Kind::Voted,
         }
@@ -376,6 +381,7 @@ fn finish_header(head: &mut [u8], kind: Kind, payload_bytes: u64, header: &Heade
         sequence: U64::new(header.sequence),
         acknowledged: U64::new(header.acknowledged),
         acknowledged_session: U64::new(header.acknowledged_session.0),
+        term: U64::new(header.term.0),
     };
     head[..size_of::<HeaderBytes>()].copy_from_slice(fixed.as_bytes());
     let checksum = crc32c(head);
@@ -414,6 +420,7 @@ fn check_header(head: &[u8]) -> Result<(Kind, Header, u64), DecodeError> {
         sequence: fixed.sequence.get(),
         acknowledged: fixed.acknowledged.get(),
         acknowledged_session: SessionId(fixed.acknowledged_session.get()),
+        term: Term(fixed.term.get()),
     };
     Ok((kind, header, u64::from(fixed.payload_bytes.get())))
 }

@@ -1,9 +1,13 @@
 //! The byte layout of every message head. All fields are little-endian and unaligned; reserved bytes are zero.
 
+mod inputs;
 mod orders;
+mod records;
 mod votes;
 
+pub use inputs::InputBytes;
 pub use orders::{ExclusionBytes, ReadoutExclusionBytes, RenumberBytes, RenumberedBytes};
+pub use records::RecordedBytes;
 pub use votes::{AcceptedBytes, VoteBytes, VotedBytes, VoterBytes};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -12,7 +16,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const MAGIC: [u8; 2] = *b"SF";
 
 /// The version of the messages. A receiver refuses every other.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// Maximum size of a message head: a larger length is refused before anything is allocated.
 pub const MAX_HEAD_BYTES: usize = 4 << 20;
@@ -76,6 +80,8 @@ pub enum Kind {
     Vote = 26,
     /// Any to EVM: [`VotedBytes`], [`AcceptedBytes`] in a promise, n x [`VoterBytes`].
     Voted = 27,
+    /// Active EVM to standby, in the channel between these two: n x [`InputBytes`], each with its content.
+    Inputs = 28,
 }
 
 impl Kind {
@@ -110,6 +116,7 @@ impl Kind {
             25 => Self::ExcludeReadout,
             26 => Self::Vote,
             27 => Self::Voted,
+            28 => Self::Inputs,
             _ => return None,
         })
     }
@@ -129,7 +136,7 @@ pub(crate) use layout;
 
 layout! {
     /// The head of every message, 56 bytes.
-    HeaderBytes[56] {
+    HeaderBytes[64] {
         /// Offset 0: `"SF"`.
         magic: [u8; 2],
         /// Offset 2: [`VERSION`].
@@ -154,6 +161,8 @@ layout! {
         acknowledged: U64,
         /// Offset 48: the receiver's session that `acknowledged` speaks of.
         acknowledged_session: U64,
+        /// Offset 56: term of the event manager, 0 without a standby.
+        term: U64,
     }
 }
 
@@ -576,20 +585,6 @@ layout! {
         /// Offset 28: [`RecordKind`](crate::run_record::RecordKind).
         kind: u8,
         /// Offset 29: zero.
-        reserved: [u8; 3],
-    }
-}
-
-layout! {
-    /// Answer to a run record, 16 bytes.
-    RecordedBytes[16] {
-        /// Offset 0: number of the record.
-        number: U64,
-        /// Offset 8: source id.
-        source: U32,
-        /// Offset 12: [`RecordAnswer`](crate::run_record::RecordAnswer).
-        answer: u8,
-        /// Offset 13: zero.
         reserved: [u8; 3],
     }
 }

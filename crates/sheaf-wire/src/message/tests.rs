@@ -20,8 +20,20 @@ const COMMANDS: [Command; 8] = [
     Command::Divide,
 ];
 
+fn plain_header() -> Header {
+    Header {
+        run: RunNumber(1),
+        sender: NodeId::readout(2),
+        session: SessionId(3),
+        sequence: 0,
+        acknowledged: 0,
+        acknowledged_session: SessionId(0),
+        term: Term(0),
+    }
+}
+
 fn header() -> impl Strategy<Value = Header> {
-    (any::<u32>(), 0..3_u16, 1..u64::MAX, any::<[u64; 3]>()).prop_map(|(run, index, session, numbers)| {
+    (any::<u32>(), 0..3_u16, 1..u64::MAX, any::<[u64; 4]>()).prop_map(|(run, index, session, numbers)| {
         Header {
             run: RunNumber(run),
             sender: NodeId::builder(index),
@@ -29,6 +41,7 @@ fn header() -> impl Strategy<Value = Header> {
             sequence: numbers[0],
             acknowledged: numbers[1],
             acknowledged_session: SessionId(numbers[2]),
+            term: Term(numbers[3]),
         }
     })
 }
@@ -326,6 +339,8 @@ fn encode(message: Message<Bytes>) -> (Vec<u8>, Bytes) {
     (head, Bytes::from(payload))
 }
 
+mod inputs;
+
 proptest! {
     #[test]
     fn every_message_survives_encoding(header in header(), body in body()) {
@@ -387,14 +402,7 @@ fn an_entry_of_more_events_than_there_are_bytes_for_is_refused() {
         [(7, u32::MAX, 0), (7, 2, 0), (u64::MAX, 2, 1), (7, u32::MAX, u16::MAX), (7, 0, 1)]
     {
         let message = Message {
-            header: Header {
-                run: RunNumber(1),
-                sender: NodeId::readout(2),
-                session: SessionId(3),
-                sequence: 0,
-                acknowledged: 0,
-                acknowledged_session: SessionId(0),
-            },
+            header: plain_header(),
             body: Body::SuperFragments(SuperFragments::<Bytes> {
                 entries: vec![SuperFragment {
                     event: EventId(event),
@@ -421,14 +429,7 @@ fn an_entry_of_more_events_than_there_are_bytes_for_is_refused() {
 #[test]
 fn payload_may_arrive_in_the_pieces_it_was_sent_in() {
     let message = Message {
-        header: Header {
-            run: RunNumber(1),
-            sender: NodeId::readout(2),
-            session: SessionId(3),
-            sequence: 0,
-            acknowledged: 0,
-            acknowledged_session: SessionId(0),
-        },
+        header: plain_header(),
         body: Body::SuperFragments(SuperFragments {
             entries: vec![SuperFragment {
                 event: EventId(7),

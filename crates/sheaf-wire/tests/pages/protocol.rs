@@ -7,7 +7,7 @@ use sheaf_wire::message::layout::{self, Kind};
 use sheaf_wire::message::{Body, Command, Finished, Header, Message, Request, SuperFragments};
 use sheaf_wire::{
     ByteCount, DropReason, EventId, Fragment, MissingReason, MissingSource, NodeId, NumberMark, Outcome,
-    Role, RunNumber, SessionId, SourceId, SuperFragment, Timestamp,
+    Role, RunNumber, SessionId, SourceId, SuperFragment, Term, Timestamp,
 };
 use std::mem::offset_of;
 
@@ -21,9 +21,10 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
         (
             "Header",
             shape!(layout::HeaderBytes: magic, version, kind, head_bytes, payload_bytes, checksum, run, sender, session,
-                sequence, acknowledged, acknowledged_session
+                sequence, acknowledged, acknowledged_session, term
             ),
         ),
+        ("Input", shape!(layout::InputBytes: kind, flags, detail, content_bytes, value)),
         ("Announcement", shape!(layout::AnnouncementBytes: event, time)),
         ("Request", shape!(layout::RequestBytes: slots, finished, bytes, absent, flags)),
         (
@@ -153,6 +154,7 @@ fn header(sender: NodeId, session: u64) -> Header {
         sequence: 0,
         acknowledged: 0,
         acknowledged_session: SessionId(0),
+        term: Term(0),
     }
 }
 
@@ -173,6 +175,7 @@ fn request_example() -> Message<Bytes> {
         sequence: 2,
         acknowledged: 1,
         acknowledged_session: SessionId(0x1111),
+        term: Term(0),
         ..header(NodeId::builder(1), 0x1234)
     };
     Message { header, body: Body::Request(request) }

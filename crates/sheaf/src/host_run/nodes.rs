@@ -12,7 +12,7 @@ use crate::steered::{NodeLines, NodeRequest};
 use rustix::process::Signal;
 use sheaf_config::NodeConfig;
 use sheaf_telemetry::log_as;
-use sheaf_wire::NodeId;
+use sheaf_wire::Role;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
@@ -102,7 +102,7 @@ impl Nodes {
         };
         self.nodes[index].start = start;
         let HostNode { node, listener, .. } = &self.nodes[index];
-        let is_steered = self.is_steered && node.id == NodeId::MANAGER;
+        let is_steered = self.is_steered && node.id.role == Role::Manager;
         let take: TakeRecord = Box::new(take);
         let take = self.launch.passes_records().then_some(take);
         match self.launch.start(node, listener.as_ref(), is_steered, take) {

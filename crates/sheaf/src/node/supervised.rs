@@ -24,7 +24,7 @@ use sheaf_node::worker::{self, Ended};
 use sheaf_node::{NodeDriver, NodeError};
 use sheaf_protocol::Identity;
 use sheaf_telemetry::Hub;
-use sheaf_wire::{NodeId, RunNumber};
+use sheaf_wire::{NodeId, Role, RunNumber};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -49,20 +49,21 @@ pub(super) fn take_part(
         let mut ended = run(&maker, node, (connect, console))?;
         let handover = ended.handovers.pop().map(|(_, handover)| handover);
         let left = Left::of(&maker, handover.filter(|_| next.is_some()));
-        let report = report(&maker, node, (&ended.errors, cpu_before))?;
+        let (report, retired) = report(&maker, node, (&ended.errors, cpu_before))?;
         let (Some(left), Some(next), Some(relay)) = (left, &next, &relay) else {
             drop(relay);
             crate::print::print(&report)?;
-            return Ok(Verdict::Good);
+            // Its parent does not take the end of a replica without a part in the run for the end of the run.
+            return Ok(if retired { Verdict::NotGood } else { Verdict::Good });
         };
         cpu_before = cpu_seconds();
-        if node.id == NodeId::MANAGER {
+        if node.id.role == Role::Manager {
             // It was for the run that has ended.
             maker.stop.store(false, Ordering::Relaxed);
         }
         let (run, next_event) = (maker.plan.config.run.number.0, left.next_event());
         relay.hand_over(HandedOver { run, next_event, report });
-        let is_left = || node.id != NodeId::MANAGER && maker.stop.load(Ordering::Relaxed);
+        let is_left = || node.id.role != Role::Manager && maker.stop.load(Ordering::Relaxed);
         match next.wait(is_left) {
             Some(Ok(plan)) => maker = following(maker, plan, (node.id, left)),
             Some(Err(why)) => {
@@ -99,7 +100,7 @@ fn tell_parent(
     }
     let tells = arguments.relay || arguments.traced || arguments.logged;
     let stamps = maker.tracing.as_ref().map(|tracing| tracing.hub.clone());
-    let subjects = Subjects { metrics: arguments.relay, stamps };
+    let subjects = Subjects { metrics: arguments.relay, stamps, took_over: maker.took_over.clone() };
     let relay = tells.then(|| Relay::begin(maker.gauges.clone(), subjects)).transpose()?;
     let mut next = arguments.goes_on.then(|| NextRuns::begin(&Preparing::new(maker, node))).transpose()?;
     if arguments.steered || arguments.traced || arguments.goes_on {
@@ -132,7 +133,7 @@ fn run(
     (connect, console): (Connect, &Console),
 ) -> anyhow::Result<Ended> {
     let driver = maker.make(node.id, connect)?;
-    if node.id == NodeId::MANAGER {
+    if node.id.role == Role::Manager {
         let _show = console.show(maker.gauges.clone());
         return Ok(worker::run(vec![driver], maker.clock));
     }
@@ -193,16 +194,16 @@ fn following(maker: DriverMaker, plan: Arc<Plan>, (node, left): (NodeId, Left)) 
     }
 }
 
-/// Returns the report of a node whose part in the run is over, as JSON. `cpu_before` is the processor time of earlier runs, in seconds.
+/// Returns the report of a node whose part in the run is over, as JSON, and whether it is a retired replica of the event manager. `cpu_before` is the processor time of earlier runs, in seconds.
 fn report(
     maker: &DriverMaker,
     node: &NodeConfig,
     (ended, cpu_before): (&[NodeError], f64),
-) -> anyhow::Result<String> {
-    if node.id != NodeId::MANAGER {
+) -> anyhow::Result<(String, bool)> {
+    if node.id.role != Role::Manager {
         let mut summary = summary_of(maker, node, ended);
         summary.extras.cpu_seconds -= cpu_before;
-        return as_json(&summary);
+        return Ok((as_json(&summary)?, false));
     }
     let report = maker.reports.run.lock().unwrap_or_else(PoisonError::into_inner).take();
     let report = report.context("the event manager ended without a report")?;
@@ -210,7 +211,7 @@ fn report(
     extras.cpu_seconds -= cpu_before;
     let summary = Summary::new(&report, &extras, &maker.plan, maker.directory.clone());
     let errors = ended.iter().map(|error| maker.plan.explain(error)).collect();
-    as_json(&ManagerSummary::new(summary, &report, errors))
+    Ok((as_json(&ManagerSummary::new(summary, &report, errors))?, report.retired))
 }
 
 fn as_json(summary: &impl Serialize) -> anyhow::Result<String> {

@@ -36,6 +36,11 @@ impl Process {
         self.ended.is_some() || self.handed_over.is_some()
     }
 
+    /// Returns whether it has ended its part in the run in good order.
+    pub(super) fn has_succeeded(&self) -> bool {
+        self.ended.as_ref().is_some_and(|end| end.is_success)
+    }
+
     /// Returns whether it has died: a signal has ended it, or it has panicked.
     pub(super) fn has_died(&self) -> bool {
         self.ended.as_ref().is_some_and(|end| end.has_died)

@@ -174,6 +174,7 @@ impl Extras {
         self.add("refused_links", stats.refused_links);
         self.add("unproven_links", stats.transport.links_unproven);
         self.add("lost_rails", stats.lost_rails);
+        self.add("superseded_messages", stats.superseded_messages);
         for (name, value) in stats.transport.fields().filter(|(name, _)| is_of_recovery(name)) {
             self.add(name, value);
         }

@@ -87,6 +87,7 @@ mod source_ids;
 mod source_names;
 mod spool;
 mod srs_live;
+mod standby;
 mod started;
 mod step_windows;
 mod steps;

@@ -14,7 +14,8 @@ use sheaf_wire::{
 
 pub(crate) fn seeds(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
     let mut seeds = Vec::new();
-    for (name, body) in bodies(dice).into_iter().chain(super::votes::bodies()) {
+    for (name, body) in bodies(dice).into_iter().chain(super::votes::bodies()).chain(super::inputs::bodies())
+    {
         let header = Header {
             run: RunNumber(7),
             sender: dice.pick(&[NodeId::MANAGER, NodeId::readout(3), NodeId::builder(258)]),
@@ -22,6 +23,7 @@ pub(crate) fn seeds(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
             sequence: dice.next() % 1000,
             acknowledged: dice.next() % 1000,
             acknowledged_session: SessionId(dice.next() % 9),
+            term: sheaf_wire::Term(0),
         };
         let (mut bytes, mut payload) = (Vec::new(), Vec::new());
         Message { header, body }.encode(&mut bytes, |piece: Bytes| payload.extend_from_slice(&piece));

@@ -45,7 +45,7 @@ error: there are 2 nodes with the role \"manager\"
    |
  8 | role = \"manager\"
    |        ^^^^^^^^^
-   = help: there must be exactly one event manager
+   = help: there must be exactly one event manager; set `manager.standby = 1` for a second one
 
 error: node[0] and node[1] have the same address, \"daq0:7000\"
   --> run.toml:9:11

@@ -4,10 +4,10 @@ use super::Descriptor;
 use sheaf_wire::message::layout::{
     AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, DeliveredBytes,
     DeliveryBytes, DestinationBytes, DisagreementBytes, EventRangeBytes, EventWindowBytes, ExclusionBytes,
-    FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes, KeptBytes, MissingBytes, PartRequestBytes,
-    ReadoutExclusionBytes, ReadoutStatusBytes, ReceiptBytes, ReceivedBytes, RecordBytes, RecordedBytes,
-    ReleaseBytes, RenumberBytes, RenumberedBytes, RequestBytes, ShapeBytes, SourceBytes, SuperFragmentBytes,
-    SuperFragmentsBytes,
+    FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes, InputBytes, KeptBytes, MissingBytes,
+    PartRequestBytes, ReadoutExclusionBytes, ReadoutStatusBytes, ReceiptBytes, ReceivedBytes, RecordBytes,
+    RecordedBytes, ReleaseBytes, RenumberBytes, RenumberedBytes, RequestBytes, ShapeBytes, SourceBytes,
+    SuperFragmentBytes, SuperFragmentsBytes,
 };
 use sheaf_wire::message::{Body, Delivery, SuperFragments};
 
@@ -48,6 +48,8 @@ fn body_bytes(body: &Body<Descriptor>) -> usize {
         Body::Renumbered(_) => size_of::<RenumberedBytes>(),
         Body::Exclude(_) | Body::Excluded(_) => size_of::<ExclusionBytes>(),
         Body::ExcludeReadout(_) => size_of::<ReadoutExclusionBytes>(),
+        // No standby is simulated.
+        Body::Inputs(inputs) => list::<InputBytes>(inputs.len()),
         Body::Record(record) => size_of::<RecordBytes>() + record.name.len() + record.content.len(),
         Body::Recorded(_) => size_of::<RecordedBytes>(),
         Body::Vote(request) => request.encoded_bytes(),

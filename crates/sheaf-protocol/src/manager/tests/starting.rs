@@ -103,6 +103,7 @@ fn a_run_does_not_start_before_each_builder_has_stated_whether_its_events_can_be
         sequence: 0,
         acknowledged: 0,
         acknowledged_session: SessionId(0),
+        term: sheaf_wire::Term(0),
     };
     world.manager.handle_input(world.now, Message { header, body: Body::Acknowledge });
     world.drain();
@@ -126,6 +127,7 @@ fn a_run_does_not_start_before_the_status_of_each_readout_unit_is_known() {
         sequence: 0,
         acknowledged: 0,
         acknowledged_session: SessionId(0),
+        term: sheaf_wire::Term(0),
     };
     world.manager.handle_input(world.now, Message { header, body: Body::Acknowledge });
     world.manager.handle_timeout(world.now);

@@ -13,6 +13,7 @@ fn next_status(unit: &mut ReadoutUnit<Size>, now: Timestamp) -> Option<ReadoutSt
         sequence: 0,
         acknowledged: 1_000,
         acknowledged_session: SessionId(1),
+        term: sheaf_wire::Term(0),
     };
     unit.handle_input(now, Message { header, body: Body::Acknowledge });
     sent_status(unit, now)

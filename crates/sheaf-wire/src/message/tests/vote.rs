@@ -90,6 +90,7 @@ fn decode_changed(body: Body<Bytes>, offset: usize, byte: u8) -> Result<Body<Byt
         sequence: 0,
         acknowledged: 0,
         acknowledged_session: SessionId(0),
+        term: crate::Term(0),
     };
     let (mut head, mut payload) = encode(Message { header, body });
     head[size_of::<HeaderBytes>() + offset] = byte;

@@ -32,7 +32,9 @@ fn with_fault(scenario: Scenario, what: FaultKind) -> Scenario {
 
 const WORMHOLE: Switching = Switching::Wormhole { buffer_bytes: 0 };
 const QUEUED: Switching = Switching::OutputQueued { buffer_bytes: Some(400_000), full: WhenFull::Pause };
-const LOSSY: Switching = Switching::OutputQueued { buffer_bytes: Some(40_000), full: WhenFull::Drop };
+/// Holds an answer of each readout unit. Nothing in the simulation is random but the sizes: answers to a repeated request that never fit
+/// together would be lost in the same way each time.
+const LOSSY: Switching = Switching::OutputQueued { buffer_bytes: Some(48_000), full: WhenFull::Drop };
 
 fn events(report: &Report) -> EventCounts {
     report.events.expect("machines build events")

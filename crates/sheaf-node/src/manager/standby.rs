@@ -1,0 +1,363 @@
+//! The event manager as one of two replicas: the active one, or its standby.
+//!
+//! A round is what is replicated: its time, the operator's orders, and all that has arrived. Triggers at a rate follow from the time. So
+//! the standby has not only the same role but also the same report, and can end the run as the other replica would have.
+
+use super::ManagerNode;
+use crate::outbox::Outbox;
+use crate::telemetry::{ManagerSeries, Telemetry};
+use crate::worker::{NodeError, Progress};
+use bytes::Bytes;
+use sheaf_protocol::Identity;
+use sheaf_protocol::liveness::LinkStatus;
+use sheaf_protocol::manager::{EventManager, ManagerConfig};
+use sheaf_protocol::standby::{Pair, PairEvent, Retirement, Round, StandbyConfig};
+use sheaf_telemetry::{SeriesList, log_as, muted};
+use sheaf_wire::message::{Input, Message, Orders};
+use sheaf_wire::{Nanos, NodeId, Role, SessionId, Timestamp};
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+/// Time for which a replica that has ended its run waits for the other one.
+const LINGER: Nanos = Nanos::from_secs(2);
+
+/// Called when this replica takes over.
+pub type TakeOverHook = Box<dyn FnMut() + Send>;
+
+/// The part of an event manager in a pair of replicas.
+pub(super) struct Replica {
+    pair: Pair<Bytes>,
+    me: Identity,
+    /// Configuration of the role, until the standby knows the session of the event manager.
+    config: ManagerConfig,
+    /// Whether the role has the identity of the event manager.
+    is_ready: bool,
+    /// Whether this replica acts: it is active, and has repeated all rounds.
+    acts: bool,
+    /// Nodes to which there is a link.
+    up: BTreeSet<NodeId>,
+    /// Orders that the other replica has.
+    orders: Orders,
+    /// Time of this process, and time of the run at that moment.
+    clock: (Timestamp, Timestamp),
+    /// Latest time for the next round.
+    due_at: Timestamp,
+    retired: Option<Retirement>,
+    /// Since when the run is over here.
+    over_since: Option<Timestamp>,
+    arrived: Vec<Message<Bytes>>,
+    links: Vec<(NodeId, LinkStatus)>,
+    took_over: TakeOverHook,
+    /// Whether a standby leaves the run on a request to end it.
+    leaves: bool,
+}
+
+impl Replica {
+    pub(super) fn node(&self) -> NodeId {
+        self.me.node
+    }
+
+    /// Returns the time of the run. That of a standby goes on from the last round of the active replica.
+    fn time(&self, local: Timestamp) -> Timestamp {
+        let (then, of_run) = self.clock;
+        of_run + local.since(then)
+    }
+
+    /// Returns the time of this process at a time of the run.
+    fn local(&self, of_run: Timestamp) -> Timestamp {
+        let (then, at) = self.clock;
+        Timestamp(then.0.saturating_add(of_run.since(at).0))
+    }
+}
+
+impl ManagerNode {
+    /// Makes this event manager one of two replicas: `me` is the replica. A standby calls `took_over` when it takes over. On a request to
+    /// end the run, it leaves the run if `leaves`, and otherwise ends the run if it takes over.
+    #[must_use]
+    pub fn replicated(
+        mut self,
+        me: Identity,
+        (config, role): (StandbyConfig, ManagerConfig),
+        now: Timestamp,
+        (took_over, leaves): (TakeOverHook, bool),
+    ) -> Self {
+        let is_first = me.node == NodeId::MANAGER;
+        let mut pair = Pair::new(me, config, now);
+        if is_first {
+            // The role begins at this time, here and at the standby.
+            self.role = EventManager::new(me, role.clone(), now);
+            pair.take(Input::Round { now, stall: Nanos::ZERO });
+            pair.end_round();
+        } else {
+            self.telemetry = None;
+        }
+        self.outbox.become_replica();
+        self.replica = Some(Box::new(Replica {
+            pair,
+            me,
+            config: role,
+            is_ready: is_first,
+            acts: is_first,
+            up: BTreeSet::new(),
+            orders: Orders::default(),
+            clock: (now, now),
+            due_at: now,
+            retired: None,
+            over_since: None,
+            arrived: Vec::new(),
+            links: Vec::new(),
+            took_over,
+            leaves,
+        }));
+        self
+    }
+
+    /// Does a round as one of two replicas.
+    pub(super) fn work_as(&mut self, replica: &mut Replica, local: Timestamp) -> Progress {
+        let stall = self.time.note_round(local);
+        let now = replica.time(local);
+        if stall > Nanos::ZERO {
+            replica.pair.handle_stall(now);
+        }
+        replica.receive(now, &mut self.outbox);
+        replica.pair.handle_timeout(now);
+        let mut busy = self.repeat_rounds(replica, local);
+        while let Some(event) = replica.pair.poll_event() {
+            self.heed_pair(replica, local, event);
+        }
+        let now = replica.time(local);
+        if replica.leaves && !replica.acts && self.course.stop.load(Ordering::Relaxed) {
+            replica.pair.leave();
+        }
+        if replica.acts {
+            busy |= self.act(replica, now, stall);
+        }
+        while let Some(transmit) = replica.pair.poll_transmit(now) {
+            busy = true;
+            self.outbox.send(transmit);
+        }
+        self.outbox.flush();
+        if let Some(progress) = self.ends(replica, now) {
+            return progress;
+        }
+        if busy {
+            return Progress::Busy;
+        }
+        let due = if replica.acts { replica.due_at } else { Timestamp::MAX };
+        let next = due.min(replica.pair.poll_timeout().unwrap_or(Timestamp::MAX));
+        let next = if next == Timestamp::MAX { next } else { replica.local(next) };
+        self.time.rest_until(next);
+        Progress::Idle(next)
+    }
+
+    /// Does a round as the active replica, if anything is to be done.
+    fn act(&mut self, replica: &mut Replica, now: Timestamp, stall: Nanos) -> bool {
+        let orders = self.orders();
+        let stop = self.course.stop.swap(false, Ordering::Relaxed);
+        let changed = orders != replica.orders;
+        let has_arrived = !replica.arrived.is_empty() || !replica.links.is_empty();
+        if !(has_arrived || changed || stop || stall > Nanos::ZERO || replica.due_at <= now) {
+            return false;
+        }
+        let pair = &mut replica.pair;
+        pair.take(Input::Round { now, stall });
+        if changed {
+            pair.take(Input::Orders(orders.clone()));
+            replica.orders = Orders { exclusions: None, ..orders.clone() };
+        }
+        self.begin_round(now, stall, orders);
+        for message in replica.arrived.drain(..) {
+            pair.take(Input::Message(Box::new(message.clone())));
+            self.role.handle_input(now, message);
+        }
+        for (node, link) in replica.links.drain(..) {
+            pair.take(Input::Link { node, up: link == LinkStatus::Up });
+            self.role.handle_link(now, node, link);
+        }
+        if stop {
+            pair.take(Input::Stop);
+        }
+        self.end_round(now, stop);
+        while let Some(transmit) = self.role.poll_transmit(now) {
+            if let Some(trace) = &mut self.trace {
+                trace.send(&transmit);
+            }
+            pair.hold(now, transmit);
+        }
+        pair.end_round();
+        self.take_events(now);
+        self.show_round();
+        replica.due_at = self.next_round(now);
+        true
+    }
+
+    /// Repeats the rounds of the active replica that have arrived.
+    fn repeat_rounds(&mut self, replica: &mut Replica, local: Timestamp) -> bool {
+        let mut busy = false;
+        while let Some(round) = replica.pair.poll_round() {
+            busy = true;
+            replica.clock = (local, round.now);
+            if let Some(session) = replica.pair.manager_session().filter(|_| !replica.is_ready) {
+                replica.is_ready = true;
+                self.become_manager(replica, session, round.now);
+                continue;
+            }
+            muted(|| self.repeat(replica, round));
+        }
+        busy
+    }
+
+    /// Gives the role the identity of the event manager: that of the replica which was active first. The first round says when it began.
+    fn become_manager(&mut self, replica: &Replica, session: SessionId, begun: Timestamp) {
+        let identity = Identity { node: NodeId::MANAGER, session, ..replica.me };
+        self.role = EventManager::new(identity, replica.config.clone(), begun);
+    }
+
+    fn repeat(&mut self, replica: &mut Replica, round: Round<Bytes>) {
+        let Round { now, stall, inputs } = round;
+        let mut stop = false;
+        let mut inputs = inputs.into_iter().peekable();
+        let changed = inputs.next_if(|input| matches!(input, Input::Orders(_)));
+        let orders = match changed {
+            Some(Input::Orders(orders)) => orders,
+            _ => replica.orders.clone(),
+        };
+        replica.orders = Orders { exclusions: None, ..orders.clone() };
+        self.begin_round(now, stall, orders);
+        for input in inputs {
+            match input {
+                Input::Message(message) => self.role.handle_input(now, *message),
+                Input::Link { node, up } => {
+                    let link = if up { LinkStatus::Up } else { LinkStatus::Down };
+                    self.role.handle_link(now, node, link);
+                }
+                Input::Stop => stop = true,
+                // Triggers of this driver follow from the time, and orders come first.
+                Input::Trigger { .. } | Input::Orders(_) | Input::Round { .. } | Input::Digest(_) => {}
+            }
+        }
+        self.end_round(now, stop);
+        while let Some(transmit) = self.role.poll_transmit(now) {
+            replica.pair.note_repeated(&transmit);
+        }
+        self.take_events(now);
+    }
+
+    fn heed_pair(&mut self, replica: &mut Replica, local: Timestamp, event: PairEvent) {
+        let node = replica.me.node;
+        match event {
+            PairEvent::Founded { protected: true } => {
+                log_as!(STANDBY_READY, node = node; "{node} has a standby, {}", other(node));
+            }
+            PairEvent::Founded { protected: false } => {
+                log_as!(
+                    RUN_UNPROTECTED, node = node;
+                    "{} has not appeared: the run starts without a standby of its event manager", other(node)
+                );
+            }
+            PairEvent::Unprotected(_) => {
+                self.report.unprotected = true;
+                log_as!(
+                    RUN_UNPROTECTED, node = node;
+                    "{} has ended, is unreachable or too slow: the run goes on without a standby of its event manager",
+                    other(node)
+                );
+            }
+            PairEvent::TookOver(term) => self.take_over(replica, local, term.0),
+            PairEvent::Retired(why) => self.retire(replica, why),
+        }
+    }
+
+    /// Acts as the event manager from now on.
+    fn take_over(&mut self, replica: &mut Replica, local: Timestamp, term: u64) {
+        let (node, from) = (replica.me.node, replica.clock.1);
+        let now = replica.time(local);
+        replica.acts = true;
+        replica.due_at = now;
+        self.report.take_overs += 1;
+        self.report.unprotected = true;
+        log_as!(
+            TOOK_OVER, node = node;
+            "{node} takes over from {} in term {term}, {} after its last sign of life", other(node), now.since(from)
+        );
+        // What the operator wants is what the other replica knew, until news of it comes here.
+        let controls = &self.course.controls;
+        controls.hold.store(replica.orders.hold, Ordering::Relaxed);
+        controls.pause.store(replica.orders.pause, Ordering::Relaxed);
+        let list = |list: &mut SeriesList| ManagerSeries::list(list, &self.role, self.gauges.nodes());
+        self.telemetry = Some(Telemetry::begin(self.gauges.hub(), &self.gauges.nodes().manager, list));
+        self.role.handle_take_over(now, from, |node| replica.up.contains(&node));
+        (replica.took_over)();
+    }
+
+    fn retire(&mut self, replica: &mut Replica, why: Retirement) {
+        let node = replica.me.node;
+        let reason = match why {
+            Retirement::Superseded(term) => format!("{} has taken over in term {term}", other(node)),
+            Retirement::StruckOff(_) => {
+                format!("{} goes on without it: it was too slow, or could not be reached", other(node))
+            }
+            Retirement::Diverged => {
+                "it has other messages than the active replica: this is a bug in sheaf".to_owned()
+            }
+            Retirement::Unfounded => "the event manager ended before the run began".to_owned(),
+            Retirement::Left => "it leaves as requested".to_owned(),
+            Retirement::NoQuorum => "a majority of the voters does not answer".to_owned(),
+        };
+        log_as!(REPLICA_RETIRED, node = node; "{node} has no more part in the run: {reason}");
+        if replica.acts && why == Retirement::NoQuorum {
+            self.failed = Some(NodeError::NoQuorum);
+        }
+        replica.acts = false;
+        replica.retired = Some(why);
+        self.report.retired = true;
+    }
+
+    /// Returns how the worker goes on, if the part of this replica in the run is over.
+    fn ends(&self, replica: &mut Replica, now: Timestamp) -> Option<Progress> {
+        if replica.retired.is_some() {
+            return Some(Progress::Finished);
+        }
+        if !self.role.is_finished() {
+            return None;
+        }
+        let since = *replica.over_since.get_or_insert(now);
+        let waits = if replica.acts {
+            replica.pair.held() > 0
+        } else {
+            // The other one may wait for an acknowledgement.
+            replica.pair.conclude();
+            replica.up.contains(&other(replica.me.node))
+        };
+        let is_over = !waits || now.since(since) >= LINGER;
+        is_over.then_some(Progress::Finished)
+    }
+}
+
+impl Replica {
+    /// Takes what has arrived: what is for the pair, and what is for the role.
+    fn receive(&mut self, now: Timestamp, outbox: &mut Outbox) {
+        while let Some(message) = outbox.poll() {
+            let from = message.header.sender;
+            self.arrived.extend(self.pair.handle_message(now, from, message));
+        }
+        while let Some((peer, link)) = outbox.poll_link() {
+            match link {
+                LinkStatus::Up => self.up.insert(peer),
+                LinkStatus::Down => self.up.remove(&peer),
+            };
+            self.pair.handle_link(now, peer, link);
+            if self.acts && peer.role != Role::Manager {
+                self.links.push((peer, link));
+            }
+        }
+        if !self.acts {
+            self.arrived.clear();
+        }
+    }
+}
+
+/// Returns the other replica.
+fn other(replica: NodeId) -> NodeId {
+    NodeId::manager(1 - replica.index.min(1))
+}

@@ -1,0 +1,116 @@
+//! A node beside the event manager: which replica it listens to, and its vote.
+
+use super::voter::Voter;
+use crate::liveness::LinkStatus;
+use crate::machine::Identity;
+use sheaf_wire::message::{Header, Replica, VoteAnswer, VoteRequest};
+use sheaf_wire::{Nanos, NodeId, Role, SessionId, Term, Timestamp};
+
+/// Number of replicas of the event manager.
+const REPLICAS: usize = 2;
+
+/// Result of a message of a replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// The replica is the active one: the role takes the message.
+    Taken,
+    /// The replica is active from this message on. The role takes it, after the link to the event manager went down and up.
+    TakenOver,
+    /// Another replica is active in a higher term: the message is dropped.
+    Refused,
+}
+
+/// Signs of life of a replica.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    is_up: bool,
+    heard_at: Option<Timestamp>,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Member {
+    active: u16,
+    term: Term,
+    replicas: [Known; REPLICAS],
+    voter: Option<Voter>,
+    /// Silence after which the active replica does not count as heard.
+    silence: Nanos,
+}
+
+impl Member {
+    /// Creates the part of node `me`. A voter has `vote`: the silence after which the active replica may be succeeded.
+    #[must_use]
+    pub fn new(me: &Identity, vote: Option<Nanos>) -> Self {
+        let voter = vote.map(|_| Voter::new(me.node, me.session));
+        let silence = vote.unwrap_or(Nanos::ZERO);
+        Self { active: 0, term: Term(0), replicas: Default::default(), voter, silence }
+    }
+
+    /// Returns the replica to which messages to the event manager go.
+    #[must_use]
+    pub fn active(&self) -> NodeId {
+        NodeId::manager(self.active)
+    }
+
+    /// Returns the highest term that is known, for messages to the event manager.
+    #[must_use]
+    pub fn term(&self) -> Term {
+        self.term
+    }
+
+    /// Returns whether the link to the active replica is up.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        self.known(self.active).is_up
+    }
+
+    fn known(&self, index: u16) -> Known {
+        self.replicas.get(usize::from(index)).copied().unwrap_or_default()
+    }
+
+    /// Records the state of the link to a replica. Returns whether it is the active one, whose link the role is to know.
+    pub fn handle_link(&mut self, replica: NodeId, link: LinkStatus) -> bool {
+        if let Some(known) = self.replicas.get_mut(usize::from(replica.index)) {
+            known.is_up = link == LinkStatus::Up;
+        }
+        replica.index == self.active
+    }
+
+    /// Takes note of a message that has come from a replica.
+    pub fn admit(&mut self, now: Timestamp, from: NodeId, header: &Header) -> Admission {
+        let Some(known) =
+            self.replicas.get_mut(usize::from(from.index)).filter(|_| from.role == Role::Manager)
+        else {
+            return Admission::Refused;
+        };
+        if header.term < self.term || (header.term == self.term && from.index != self.active) {
+            return Admission::Refused;
+        }
+        known.heard_at = Some(now);
+        self.term = header.term;
+        if std::mem::replace(&mut self.active, from.index) == from.index {
+            Admission::Taken
+        } else {
+            Admission::TakenOver
+        }
+    }
+
+    /// Answers a request for this node's vote. `None` if it has none.
+    pub fn vote(
+        &mut self,
+        now: Timestamp,
+        from: (NodeId, SessionId),
+        request: VoteRequest,
+    ) -> Option<VoteAnswer> {
+        let hears_active = self.hears_active(now);
+        let replica = Replica { index: from.0.index, session: from.1 };
+        self.voter.as_mut().map(|voter| voter.handle_request(replica, request, hears_active))
+    }
+
+    /// Returns whether the active replica gives signs of life.
+    fn hears_active(&self, now: Timestamp) -> bool {
+        let Known { is_up, heard_at } = self.known(self.active);
+        is_up && heard_at.is_some_and(|at| now.since(at) < self.silence)
+    }
+}

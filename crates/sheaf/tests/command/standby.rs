@@ -1,0 +1,204 @@
+//! An event manager with a standby: which is killed, frozen, or gone.
+
+use crate::child::{Running, ScratchDirectory, signal, wait_until};
+use crate::nodes::free_ports;
+use crate::output::{assert_adds_up, assert_books_match_files, directory, field, number, verify};
+use serde_json::Value;
+
+/// A run without a limit. The random triggers go on while nobody takes them.
+const PROTECTED: &str = "\
+[run]
+duration_s = 0
+[source.emulated]
+mean_bytes = 500
+rms_bytes = 200
+[trigger]
+mode = \"poisson\"
+rate_hz = 2000
+[readout]
+count = 2
+[builder]
+count = 2
+check_content = true
+[manager]
+standby = 1
+# No time limit ends before the test does: a machine may be as busy as it wants.
+standby_lag_ms = 600000
+suspect_after_ms = 600000
+";
+
+/// Time after which the event manager is suspected, in `PROTECTED` and where a test needs it to end.
+const PATIENT: &str = "suspect_after_ms = 600000";
+const IMPATIENT: &str = "suspect_after_ms = 2000";
+
+fn start(scratch: &ScratchDirectory, arguments: &str) -> Running {
+    start_with(scratch, PROTECTED, arguments)
+}
+
+fn start_with(scratch: &ScratchDirectory, config: &str, arguments: &str) -> Running {
+    let config = scratch.file("protected.toml", config);
+    let mut running = scratch.start(&format!("run {} --processes --json {arguments}", config.display()));
+    running.wait_until_said("evm has a standby, evm1");
+    running
+}
+
+/// Returns the number of bytes in the event files of the run.
+fn written(scratch: &ScratchDirectory) -> u64 {
+    let entries = std::fs::read_dir(scratch.join("runs/run000001")).into_iter().flatten().flatten();
+    let files = entries.filter(|entry| entry.path().extension().is_some_and(|end| end == "sheaf"));
+    files.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum()
+}
+
+fn wait_for_work(running: &Running, scratch: &ScratchDirectory) {
+    let before = written(scratch);
+    wait_until("events are written", || {
+        running.assert_runs();
+        written(scratch) > before + 100_000
+    });
+}
+
+/// Ends a run in good order, and checks that nothing is lost and nothing is there twice.
+fn end(running: Running, scratch: &ScratchDirectory) -> Value {
+    running.signal("INT");
+    let ended = running.end().exits(0);
+    let summary = ended.json();
+    assert_adds_up(&summary);
+    assert_books_match_files(scratch, &summary);
+    assert_eq!(field(&summary, "kept.all"), true);
+    assert_eq!(total(field(&summary, "ledger.dropped")), 0);
+    verify(&directory(scratch, &summary), 0);
+    summary
+}
+
+fn kill_the_event_manager(config: &str, arguments: &str) {
+    let scratch = ScratchDirectory::new();
+    let mut running = start_with(&scratch, config, arguments);
+    wait_for_work(&running, &scratch);
+    signal(running.wait_for_node("evm", 0), "KILL");
+    running.wait_until_said("evm1 takes over from evm");
+    wait_for_work(&running, &scratch);
+    let summary = end(running, &scratch);
+    assert_eq!(number(&summary, "trouble.take_overs"), 1);
+    // Triggers in between are counted.
+    let vetoed = field(&summary, "ledger.vetoed");
+    assert_eq!(number(&summary, "ledger.offered"), number(&summary, "ledger.triggers") + total(vetoed));
+}
+
+fn total(counts: &Value) -> u64 {
+    counts.as_object().into_iter().flatten().filter_map(|(_, count)| count.as_u64()).sum()
+}
+
+#[test]
+fn the_standby_takes_over_when_the_event_manager_is_killed() {
+    kill_the_event_manager(PROTECTED, "--transport tcp");
+}
+
+#[test]
+fn the_standby_takes_over_through_shared_memory() {
+    kill_the_event_manager(PROTECTED, "--transport shm");
+}
+
+#[test]
+fn the_standby_takes_over_where_datagrams_are_lost() {
+    // Nobody but the silence of a process tells that it has ended.
+    let config = PROTECTED.replace(PATIENT, IMPATIENT);
+    kill_the_event_manager(&config, "--transport udp --outputs 1");
+}
+
+#[test]
+fn an_event_manager_that_was_frozen_is_refused() {
+    let scratch = ScratchDirectory::new();
+    let config = PROTECTED.replace(PATIENT, IMPATIENT);
+    let mut running = start_with(&scratch, &config, "");
+    wait_for_work(&running, &scratch);
+    let frozen = running.wait_for_node("evm", 0);
+    signal(frozen, "STOP");
+    running.wait_until_said("evm1 takes over from evm");
+    wait_for_work(&running, &scratch);
+    signal(frozen, "CONT");
+    running.wait_until_said("evm has no more part in the run: evm1 has taken over");
+    wait_for_work(&running, &scratch);
+    let summary = end(running, &scratch);
+    assert_eq!(number(&summary, "trouble.take_overs"), 1);
+}
+
+#[test]
+fn the_run_goes_on_without_a_standby_that_has_died() {
+    let scratch = ScratchDirectory::new();
+    let mut running = start(&scratch, "");
+    wait_for_work(&running, &scratch);
+    signal(running.wait_for_node("evm1", 0), "KILL");
+    running.wait_until_said("the run goes on without a standby of its event manager");
+    wait_for_work(&running, &scratch);
+    let summary = end(running, &scratch);
+    assert_eq!(field(&summary, "trouble.unprotected"), true);
+    assert!(field(&summary, "trouble").get("take_overs").is_none());
+}
+
+/// The voters are both readout units and the first builder unit.
+#[test]
+fn a_voter_that_was_started_again_votes_again() {
+    let scratch = ScratchDirectory::new();
+    let mut running = start(&scratch, "");
+    wait_for_work(&running, &scratch);
+    let voter = running.wait_for_node("bu0", 0);
+    signal(voter, "KILL");
+    running.wait_for_node("bu0", voter);
+    running.wait_until_said("bu0 (session");
+    wait_for_work(&running, &scratch);
+    // Two votes of three are enough, and these two have not been lost.
+    signal(running.wait_for_node("evm", 0), "KILL");
+    running.wait_until_said("evm1 takes over from evm");
+    wait_for_work(&running, &scratch);
+    end(running, &scratch);
+}
+
+#[test]
+fn a_run_ends_with_its_last_event_manager() {
+    let scratch = ScratchDirectory::new();
+    let mut running = start(&scratch, "");
+    wait_for_work(&running, &scratch);
+    signal(running.wait_for_node("evm", 0), "KILL");
+    running.wait_until_said("evm1 takes over from evm");
+    signal(running.wait_for_node("evm1", 0), "KILL");
+    running.end().exits(1).says(&["the event manager ended without a report"]);
+}
+
+#[test]
+fn nodes_that_were_started_by_hand_have_a_standby() {
+    let scratch = ScratchDirectory::new();
+    let ports: [u16; 5] = free_ports();
+    let names = ["daq", "spare", "ru0", "ru1", "bu0"];
+    let roles = ["manager", "manager", "readout", "readout", "builder"];
+    let nodes = names.iter().zip(roles).zip(ports).map(|((name, role), port)| {
+        format!("[[node]]\nname = \"{name}\"\nrole = \"{role}\"\naddress = \"127.0.0.1:{port}\"\n")
+    });
+    let head = PROTECTED.replace("count = 2\n", "") + "[transport]\nkind = \"tcp\"\n";
+    let head = head.replace("duration_s = 0", "duration_s = 0\nnumber = 1");
+    scratch.file("system.toml", &(head + &nodes.collect::<String>()));
+    let mut running = names.map(|name| scratch.start(&format!("node system.toml {name} --json")));
+    running[0].wait_until_said("evm has a standby, evm1");
+    wait_for_work(&running[0], &scratch);
+    running[0].signal("KILL");
+    running[1].wait_until_said("evm1 takes over from evm");
+    wait_for_work(&running[1], &scratch);
+    let [_, standby, others @ ..] = running;
+    standby.signal("INT");
+    let summary = standby.end().exits(0).json();
+    assert_adds_up(&summary);
+    assert_eq!(number(&summary, "trouble.take_overs"), 1);
+    others.into_iter().for_each(|node| _ = node.end().exits(0));
+    verify(&scratch.join("runs/run000001"), 0);
+}
+
+#[test]
+fn a_standby_needs_a_run_that_it_can_follow() {
+    let scratch = ScratchDirectory::new();
+    let config = PROTECTED.replace("standby = 1", "standby = 1\nvoters = 2");
+    let config = config.replace("duration_s = 0", "duration_s = 0\ncontinuous = true");
+    scratch.file("protected.toml", &config);
+    scratch
+        .sheaf("run protected.toml --processes")
+        .exits(1)
+        .says(&["it must be odd: 1, 3 or 5", "a run with a standby hands over to no other run"]);
+}
