@@ -12,6 +12,7 @@ use crate::describe::SourceArguments;
 use crate::emulate_trigger::EmulateTriggerArguments;
 use crate::extract::ExtractArguments;
 use crate::lab::arguments::LabArguments;
+use crate::launch::LaunchArguments;
 use crate::log_search::LogArguments;
 use crate::model::ModelArguments;
 use crate::node::NodeArguments;
@@ -120,6 +121,8 @@ pub(crate) enum Command {
     Node(NodeArguments),
     /// Start nodes on this host for runs of other hosts, as their configurations ask for.
     Agent(AgentArguments),
+    /// Start a configuration on one host or many: here, by ssh, systemd or Slurm.
+    Launch(LaunchArguments),
     /// Look after the nodes of a run for an agent, which starts this command itself.
     #[command(hide = true)]
     HostRun,

@@ -58,6 +58,7 @@
 //! | `programs` | programs that readout units start, and `sheaf guard`, which each of them is behind |
 //! | `library` | sources of a library, and `sheaf poll`, a process that polls it |
 //! | `processor` | `sheaf processor`, a worker of a farm |
+//! | `launch` | `sheaf launch`: starts a configuration on one host or many |
 //! | `leaving` | nodes that end before the event manager tells them to |
 //! | `summary`, `table` | the summary at the end, as JSON and as a table |
 //! | `run_directory` | the directory of a run, its manifest, and how it is sealed |
@@ -131,6 +132,7 @@ mod hooks;
 mod host_message;
 mod host_run;
 mod lab;
+mod launch;
 mod leaving;
 mod library;
 mod listening;
@@ -244,6 +246,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => serve::command(&arguments, &console),
         Command::Agent(arguments) => agent::command(&arguments, &console),
         Command::HostRun => host_run::command(&console),
+        Command::Launch(arguments) => launch::command(&arguments),
         Command::Ctl(arguments) => ctl::command(&arguments),
         Command::Top(arguments) => top::command(&arguments),
         Command::Partitions(arguments) => partitions::command(&arguments),

@@ -262,6 +262,13 @@ pub(super) const LAYERS: &[Layer] = &[
         reason: "the only crate that knows the file format; used by two libraries: the simulator, for its messages, and the lab, which generates configurations",
     },
     Layer {
+        package: "sheaf-launch",
+        floor: Floor::Edges,
+        may_know: &["sheaf-config", "sheaf-wire"],
+        may_use: &["thiserror"],
+        reason: "a plan of files and commands is data; the command prints it or carries it out",
+    },
+    Layer {
         package: "sheaf-import",
         floor: Floor::Edges,
         may_know: &["sheaf-store", "sheaf-wire"],
@@ -454,6 +461,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-import",
             "sheaf-key",
             "sheaf-lab",
+            "sheaf-launch",
             "sheaf-monitor",
             "sheaf-node",
             "sheaf-s3",

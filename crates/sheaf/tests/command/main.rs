@@ -47,6 +47,8 @@ mod incomplete;
 mod json;
 mod key;
 mod lab;
+mod launch;
+mod launch_slurm;
 #[cfg(feature = "libfabric")]
 mod libfabric;
 mod library;
