@@ -14,10 +14,12 @@
 //! | `local` | all nodes on this host |
 //! | `ssh` | scripts that start and end agents on other hosts |
 //! | `systemd` | units for each host |
+//! | `kubernetes` | a chart for Helm |
 
 #![forbid(unsafe_code)]
 
 mod error;
+mod kubernetes;
 mod launch;
 mod local;
 mod placement;
@@ -30,6 +32,7 @@ mod tests;
 mod words;
 
 pub use error::LaunchError;
+pub use kubernetes::KubernetesOptions;
 pub use launch::Launch;
 pub use plan::{FileContents, LaunchPlan, PlannedCommand, PlannedFile};
 pub use slurm::SlurmOptions;

@@ -1,5 +1,6 @@
 //! Plans, compared with what they have to be, and texts that shells read.
 
+mod kubernetes;
 mod slurm;
 mod ssh;
 mod systemd;

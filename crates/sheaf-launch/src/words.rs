@@ -71,6 +71,23 @@ pub(crate) fn unit_path(what: &'static str, text: &str) -> Result<String, Launch
     Ok(text.replace('%', "%%"))
 }
 
+/// Returns a text as a quoted scalar of YAML.
+///
+/// # Errors
+/// If YAML does not have its characters.
+pub(crate) fn yaml(what: &'static str, text: &str) -> Result<String, LaunchError> {
+    check(what, text)?;
+    match text.chars().any(is_odd_in_yaml) {
+        true => Err(LaunchError::odd(what, text, "YAML does not have some of its characters")),
+        false => Ok(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))),
+    }
+}
+
+/// Returns whether a character ends lines in YAML, marks the order of bytes, or is not a character at all.
+pub(crate) fn is_odd_in_yaml(letter: char) -> bool {
+    matches!(letter, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+}
+
 /// Refuses control characters, which end lines and confuse terminals.
 pub(crate) fn check(what: &'static str, text: &str) -> Result<(), LaunchError> {
     match text.chars().any(char::is_control) {

@@ -121,7 +121,7 @@ pub(crate) enum Command {
     Node(NodeArguments),
     /// Start nodes on this host for runs of other hosts, as their configurations ask for.
     Agent(AgentArguments),
-    /// Start a configuration on one host or many: here, by ssh, systemd or Slurm.
+    /// Start a configuration on one host or many: here, by ssh, systemd, Slurm or Kubernetes.
     Launch(LaunchArguments),
     /// Look after the nodes of a run for an agent, which starts this command itself.
     #[command(hide = true)]

@@ -31,6 +31,9 @@ pub(crate) fn command(arguments: &LaunchArguments) -> anyhow::Result<Verdict> {
         LaunchCommand::Systemd(systemd) => {
             planned(&systemd.common, launch(&systemd.common)?.systemd(&systemd.options())?)
         }
+        LaunchCommand::Kubernetes(kubernetes) => {
+            (kubernetes.dry_run, false, launch(&kubernetes.common())?.kubernetes(&kubernetes.options())?)
+        }
         LaunchCommand::Slurm(slurm) => {
             planned(&slurm.common, launch(&slurm.common)?.slurm(&slurm.options())?)
         }
@@ -65,12 +68,7 @@ fn planned(common: &CommonArguments, plan: LaunchPlan) -> (bool, bool, LaunchPla
 
 /// Returns what is to be launched on this host.
 fn local_launch(arguments: &LocalArguments) -> anyhow::Result<Launch> {
-    launch(&CommonArguments {
-        config: arguments.config.clone(),
-        program: arguments.program.clone(),
-        run_flags: arguments.run_flags.clone(),
-        ..CommonArguments::default()
-    })
+    launch(&arguments.common())
 }
 
 /// Returns what is to be launched.

@@ -1,7 +1,7 @@
 //! Arguments of `sheaf launch`.
 
 use clap::{Args, Subcommand};
-use sheaf_launch::{SlurmOptions, SystemdOptions};
+use sheaf_launch::{KubernetesOptions, SlurmOptions, SystemdOptions};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -20,6 +20,8 @@ pub(super) enum LaunchCommand {
     Ssh(SshArguments),
     /// Write units of systemd: run control on the first host, an agent on each other host.
     Systemd(SystemdArguments),
+    /// Write a chart for Helm: run control, and a set of agents for each role.
+    Kubernetes(KubernetesArguments),
 }
 
 #[derive(Debug, Args)]
@@ -35,6 +37,57 @@ pub(super) struct LocalArguments {
     /// Further flags of `sheaf run`, after `--`.
     #[arg(last = true, value_name = "RUN_FLAGS")]
     pub(super) run_flags: Vec<String>,
+}
+
+impl LocalArguments {
+    pub(super) fn common(&self) -> CommonArguments {
+        CommonArguments {
+            config: self.config.clone(),
+            program: self.program.clone(),
+            run_flags: self.run_flags.clone(),
+            ..CommonArguments::default()
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct KubernetesArguments {
+    /// Configuration file.
+    config: PathBuf,
+    /// Image with `sheaf` and a shell.
+    #[arg(long, value_name = "IMAGE")]
+    image: String,
+    /// PersistentVolumeClaim for data, which all pods can write.
+    #[arg(long, value_name = "NAME", default_value = "sheaf-data")]
+    claim: String,
+    /// Print the files, and change nothing.
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Directory for the files of the launch.
+    #[arg(long, value_name = "DIR", default_value = "launch")]
+    directory: PathBuf,
+    /// Port of the agents; nodes have the next one.
+    #[arg(long, value_name = "PORT", default_value_t = 7400, value_parser = clap::value_parser!(u16).range(1..65_535))]
+    port: u16,
+}
+
+impl KubernetesArguments {
+    pub(super) fn common(&self) -> CommonArguments {
+        CommonArguments {
+            config: self.config.clone(),
+            directory: self.directory.clone(),
+            port: self.port,
+            ..CommonArguments::default()
+        }
+    }
+
+    pub(super) fn options(&self) -> KubernetesOptions {
+        KubernetesOptions {
+            image: self.image.clone(),
+            claim: self.claim.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
 }
 
 /// Arguments of launchers on several hosts.

@@ -1,4 +1,4 @@
-//! `sheaf launch` on this host, by ssh, and as units of systemd.
+//! `sheaf launch` on this host, by ssh, as units of systemd, and as a chart for Kubernetes.
 
 use crate::child::{ScratchDirectory, signal, wait_until};
 use crate::nodes::free_ports_in_a_row;
@@ -172,4 +172,48 @@ fn systemd_takes_the_units() {
             }
         }
     }
+}
+
+/// Reads every document of a chart, with its actions replaced by a word, and says which kinds there are.
+const READ_CHART: &str = "
+import pathlib, re, sys, yaml
+kinds = []
+for path in sorted(pathlib.Path(sys.argv[1]).rglob('*.yaml')):
+    for document in yaml.safe_load_all(re.sub(r'\\{\\{.*?\\}\\}', 'word', path.read_text())):
+        kinds.append(document.get('kind', path.name))
+        pod = document.get('spec', {}).get('template', {}).get('spec')
+        for container in pod['containers'] + pod['initContainers'] if pod else []:
+            assert container['resources']['requests'] == container['resources']['limits'], path
+            volumes = {volume['name'] for volume in pod['volumes']}
+            assert volumes >= {mount['name'] for mount in container['volumeMounts']}, path
+print(' '.join(sorted(kinds)))
+";
+
+#[test]
+fn a_chart_is_yaml_with_a_set_for_each_role() {
+    if !Command::new("python3")
+        .args(["-c", "import yaml"])
+        .output()
+        .is_ok_and(|checked| checked.status.success())
+    {
+        println!("skipped: python3 has no module yaml");
+        return;
+    }
+    let hosts = Hosts::new("events = 1000");
+    let ended = hosts.scratch.sheaf("launch kubernetes run.toml --image registry/sheaf:1").exits(0);
+    ended.prints(&["helm upgrade --install sheaf", "kubectl create secret generic sheaf-agents"]);
+    let read = Command::new("python3")
+        .args(["-c", READ_CHART])
+        .arg(hosts.scratch.join("launch/chart"))
+        .output()
+        .unwrap();
+    let (kinds, said) = (String::from_utf8_lossy(&read.stdout), String::from_utf8_lossy(&read.stderr));
+    let set = |kind: &str| format!("{kind} ").repeat(3);
+    let expected = format!(
+        "Chart.yaml ConfigMap {}{}{}values.yaml\n",
+        set("PodDisruptionBudget"),
+        set("Service"),
+        set("StatefulSet")
+    );
+    assert_eq!(kinds, expected, "{said}");
 }
