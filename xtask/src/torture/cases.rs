@@ -5,6 +5,7 @@
 //! | `slowness` | no process dies and something is slow: nothing may be lost |
 //! | `resources` | disks, descriptors and memory that run out; strangers at the doors |
 //! | `deaths` | a process is killed or asked to end: the run ends as documented |
+//! | `standby` | the event manager or its standby is killed or frozen: nothing is lost |
 //! | `programs` | programs that feed a run are killed or stopped: no fragment is lost or doubled |
 //! | `control` | the controller is killed and started again: its run goes on, and commands have one effect |
 //! | `culprits` | something makes dead time: the alarm names it, with a remedy that helps |
@@ -23,6 +24,7 @@ mod endurance;
 mod programs;
 mod resources;
 mod slowness;
+mod standby;
 mod stops;
 mod succession;
 
@@ -58,10 +60,11 @@ pub(super) enum Outcome {
 }
 
 /// Families of cases, in the order in which they are tried.
-pub(super) const FAMILIES: [(&str, &[Case]); 11] = [
+pub(super) const FAMILIES: [(&str, &[Case]); 12] = [
     ("slowness", slowness::CASES),
     ("resources", resources::CASES),
     ("deaths", deaths::CASES),
+    ("standby", standby::CASES),
     ("programs", programs::CASES),
     ("control", control::CASES),
     ("culprits", culprits::CASES),
