@@ -425,11 +425,17 @@ impl BuilderNode {
     }
 
     fn is_over(&mut self, now: Timestamp) -> bool {
-        if self.role.is_finished() || self.failed.is_some() {
-            if self.role.is_fenced() && self.failed.is_none() {
-                self.note_fence();
-            }
+        if self.failed.is_some() {
             return true;
+        }
+        if self.role.is_fenced() && self.role.is_finished() {
+            self.note_fence();
+            return true;
+        }
+        if self.role.is_finished() {
+            // A vote may be needed until the event manager has ended.
+            return !self.outbox.may_be_asked()
+                || self.vigil.end(now, self.role.manager_liveness()).is_some();
         }
         if let Some(closed_at) = self.closed_at {
             return !self.vigil.lingers(now, closed_at, self.role.manager_liveness());

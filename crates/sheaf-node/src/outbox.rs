@@ -79,8 +79,12 @@ enum Kind {
     Numbered(Channel, u64),
     /// An acknowledgement alone.
     Acknowledgement,
+    /// An acknowledgement of nothing: the sender lives.
+    SignOfLife,
     /// The end of this session of the receiver: whatever waits for it is in vain.
     Fence(SessionId),
+    /// A request for a vote. A replica has one under way.
+    Vote,
     Other,
 }
 
@@ -107,7 +111,9 @@ impl Channel {
 impl Kind {
     fn of<P>(message: &Message<P>) -> Self {
         match (message.header.sequence, &message.body) {
+            (0, Body::Acknowledge) if message.header.acknowledged_session == SessionId(0) => Self::SignOfLife,
             (0, Body::Acknowledge) => Self::Acknowledgement,
+            (0, Body::Vote(_)) => Self::Vote,
             (0, Body::Fence(session)) => Self::Fence(*session),
             (0, _) => Self::Other,
             (sequence, _) => Self::Numbered(Channel::of(&message.header), sequence),
@@ -278,7 +284,7 @@ impl Outbox {
     ///
     /// An acknowledgement replaces one at the end of the backlog, since each is cumulative. A repeated message replaces
     /// an earlier copy that still waits. Otherwise the repetitions of a node would fill the link of a slow peer, and
-    /// important messages would wait behind them. The end of a session of the peer replaces all messages of channels
+    /// important messages would wait behind them. So would those of a replica behind its requests for a vote. The end of a session of the peer replaces all messages of channels
     /// with it: the session would work in vain until the last of them was sent.
     pub fn send(&mut self, transmit: Transmit<Bytes>) {
         let Transmit { to, message } = self.address(transmit);
@@ -322,6 +328,10 @@ impl Outbox {
     fn send_or_keep(&mut self, to: NodeId, frame: Frame, kind: Kind) {
         match self.backlog.get_mut(&to) {
             Some(waiting) if !waiting.frames.is_empty() => {
+                if self.is_replica && kind == Kind::SignOfLife {
+                    // What waits for a slow voter says the same. Signs of life would displace it.
+                    return;
+                }
                 waiting.keep(frame, kind, &mut self.stats);
             }
             _ => self.send_frame(to, frame, kind),
@@ -556,9 +566,11 @@ impl Backlog {
     /// The waiting frame that one of this kind replaces.
     fn superfluous(&mut self, kind: Kind) -> Option<&mut (Kind, Frame)> {
         match kind {
-            Kind::Acknowledgement => self.frames.back_mut().filter(|(last, _)| *last == kind),
+            Kind::Acknowledgement | Kind::SignOfLife => {
+                self.frames.back_mut().filter(|(last, _)| *last == kind)
+            }
             Kind::Numbered(_, sequence) if sequence > self.highest => None,
-            Kind::Numbered(..) | Kind::Fence(_) => {
+            Kind::Numbered(..) | Kind::Fence(_) | Kind::Vote => {
                 self.frames.iter_mut().find(|(earlier, _)| kind.replaces(*earlier))
             }
             Kind::Other => None,

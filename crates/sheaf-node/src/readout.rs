@@ -404,8 +404,13 @@ impl ReadoutNode {
     }
 
     fn is_over(&mut self, now: Timestamp) -> bool {
-        if self.role.is_finished() || self.failed.is_some() {
+        if self.failed.is_some() {
             return true;
+        }
+        if self.role.is_finished() {
+            // A vote may be needed until the event manager has ended.
+            return !self.outbox.may_be_asked()
+                || self.vigil.end(now, self.role.manager_liveness()).is_some();
         }
         if let Some(closed_at) = self.closed_at {
             return !self.vigil.lingers(now, closed_at, self.role.manager_liveness());

@@ -9,6 +9,7 @@ use sheaf_protocol::ledger::{Ledger, NodeBooks};
 use sheaf_protocol::manager::{Awaited, AwaitedNodes, DeadTime, Ended, EventManager};
 use sheaf_protocol::numbering::Shift;
 use sheaf_protocol::output::Places;
+use sheaf_protocol::standby::Retirement;
 use sheaf_protocol::trigger_link::LinkReport;
 use sheaf_telemetry::buckets::Buckets;
 use sheaf_telemetry::{Hub, catalog};
@@ -80,8 +81,8 @@ pub struct RunReport {
     pub take_overs: u64,
     /// Whether the run has gone on without a standby that it was to have.
     pub unprotected: bool,
-    /// Whether this replica of the event manager had no part in the run any more when it ended.
-    pub retired: bool,
+    /// Reason why this replica of the event manager had no part in the run any more when it ended, if it had none.
+    pub retired: Option<Retirement>,
     /// Whether it ended because an operator wanted the next run.
     pub switched: bool,
     /// Messages that the event manager's link did not send or understand.
@@ -139,7 +140,7 @@ impl Default for RunReport {
             interrupted: false,
             take_overs: 0,
             unprotected: false,
-            retired: false,
+            retired: None,
             switched: false,
             outbox: OutboxStats::default(),
             shifts: Vec::new(),

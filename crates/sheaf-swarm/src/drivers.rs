@@ -9,6 +9,7 @@
 //! | `hardware` | sources and filters |
 //! | `disk` | outputs that run full, fail and hang, on the node's thread or beside it |
 //! | `order` | detection of frames that are sent out of order, or lost without being counted |
+//! | `terms` | messages of the event manager that nodes take, by replica and term |
 //! | `supervision` | a trigger supervisor and its connection |
 //! | `workers` | workers of farms, whose verdicts take simulated time |
 //! | `assembly` | drivers, assembled as the command does |
@@ -26,6 +27,7 @@ mod net;
 mod options;
 mod order;
 mod supervision;
+mod terms;
 mod workers;
 mod world;
 

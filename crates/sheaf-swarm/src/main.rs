@@ -54,7 +54,8 @@ struct Arguments {
     /// Print one JSON object on standard output, and nothing else.
     #[arg(long)]
     json: bool,
-    /// Run the real drivers instead of the roles alone: `slowness`, where nothing may be lost, or `faults`
+    /// Run the real drivers instead of the roles alone: `slowness`, where nothing may be lost, `faults`, or `standby`, with two replicas of the
+    /// event manager
     #[arg(long, value_name = "FAMILY")]
     drivers: Option<Families>,
     /// Print how often each option is drawn by this number of runs, without running them. With --drivers: by that number of
@@ -70,6 +71,8 @@ enum Families {
     Slowness,
     /// Nodes are also killed, and disks refuse to write.
     Faults,
+    /// The event manager has a standby. One of the two is killed, frozen or unreachable.
+    Standby,
 }
 
 impl From<Families> for Family {
@@ -77,6 +80,7 @@ impl From<Families> for Family {
         match family {
             Families::Slowness => Self::Slowness,
             Families::Faults => Self::Faults,
+            Families::Standby => Self::Standby,
         }
     }
 }

@@ -86,12 +86,14 @@ fn to_json(outcomes: &[(u64, Outcome)]) -> serde_json::Value {
 
 fn report(arguments: &Arguments, outcomes: &[(u64, Outcome)]) {
     let (mut good, mut accepted, mut stored, mut rounds, mut hash) = (0_u64, 0, 0, 0, 0_u64);
+    let mut take_overs = 0;
     for (seed, outcome) in outcomes {
         match outcome {
             Ok(report) => {
                 good += 1;
                 accepted += report.accepted;
                 stored += report.stored;
+                take_overs += report.take_overs;
                 rounds += report.rounds;
                 hash = hash.wrapping_add(sheaf_swarm::dice::mix(seed ^ report.hash));
                 if arguments.seed.is_some() {
@@ -103,8 +105,9 @@ fn report(arguments: &Arguments, outcomes: &[(u64, Outcome)]) {
     }
     let failed: Vec<u64> =
         outcomes.iter().filter(|(_, outcome)| outcome.is_err()).map(|(seed, _)| *seed).collect();
+    let took_over = if take_overs > 0 { format!("; {take_overs} take-overs") } else { String::new() };
     print(&format!(
-        "{} runs of the drivers: {} failed {failed:?}; {good} good, {accepted} triggers accepted, {stored} stored; \
+        "{} runs of the drivers: {} failed {failed:?}; {good} good, {accepted} triggers accepted, {stored} stored{took_over}; \
          {rounds} rounds; hash {hash:016x}\n",
         outcomes.len(),
         failed.len(),

@@ -281,12 +281,12 @@ fn manager(
     let written = histograms::finish(receiver);
     let report = maker.reports.run.lock().unwrap_or_else(PoisonError::into_inner).take();
     let report = report.context("the event manager ended without a report")?;
-    if report.retired || (node.id != NodeId::MANAGER && report.take_overs == 0) {
+    if report.retired.is_some() || (node.id != NodeId::MANAGER && report.take_overs == 0) {
         // The other replica ends the run, or has ended it.
         watch.end();
         return match errors.first() {
             Some(error) => bail!("{}", plan.explain(error)),
-            None => Ok(if report.retired { Verdict::NotGood } else { Verdict::Good }),
+            None => Ok(if report.retired.is_some() { Verdict::NotGood } else { Verdict::Good }),
         };
     }
     if let Some(path) = directory.filter(|_| manifest.is_none()) {

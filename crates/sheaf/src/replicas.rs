@@ -11,6 +11,9 @@ const VOTERS_PART: u64 = 4;
 /// Number of signs of life within `manager.suspect_after_ms`.
 const HEARTBEATS: u64 = 5;
 
+/// Number of rounds after which digests of the replicas are compared.
+const ROUNDS_PER_DIGEST: u32 = 1_024;
+
 /// Time without a majority of the voters after which an event manager gives up.
 const QUORUM: Nanos = Nanos::from_secs(10);
 
@@ -52,6 +55,7 @@ impl Plan {
                 start: manager.start_timeout,
                 quorum: QUORUM,
             },
+            rounds_per_digest: ROUNDS_PER_DIGEST,
             channel: self.channel(),
             votes: VoteTimes { retransmit: Nanos(heartbeat.0 / 2), retry: Nanos(heartbeat.0 / 4) },
         }

@@ -567,6 +567,6 @@ impl ManagerSummary {
             counting,
         };
         let sessions = run_directory::stored(report).into_iter().map(session).collect();
-        Self { summary, sessions, errors, retired: report.retired }
+        Self { summary, sessions, errors, retired: report.retired.is_some() }
     }
 }

@@ -40,6 +40,8 @@ pub(super) struct Replica {
     orders: Orders,
     /// Time of this process, and time of the run at that moment.
     clock: (Timestamp, Timestamp),
+    /// Time without an event manager before this replica took over, until the role knows of it.
+    gap: Nanos,
     /// Latest time for the next round.
     due_at: Timestamp,
     retired: Option<Retirement>,
@@ -101,6 +103,7 @@ impl ManagerNode {
             up: BTreeSet::new(),
             orders: Orders::default(),
             clock: (now, now),
+            gap: Nanos::ZERO,
             due_at: now,
             retired: None,
             over_since: None,
@@ -152,6 +155,8 @@ impl ManagerNode {
 
     /// Does a round as the active replica, if anything is to be done.
     fn act(&mut self, replica: &mut Replica, now: Timestamp, stall: Nanos) -> bool {
+        // Nobody could heed time limits in the gap.
+        let stall = stall.max(std::mem::take(&mut replica.gap));
         let orders = self.orders();
         let stop = self.course.stop.swap(false, Ordering::Relaxed);
         let changed = orders != replica.orders;
@@ -274,6 +279,7 @@ impl ManagerNode {
         let now = replica.time(local);
         replica.acts = true;
         replica.due_at = now;
+        replica.gap = now.since(from);
         self.report.take_overs += 1;
         self.report.unprotected = true;
         log_as!(
@@ -310,7 +316,7 @@ impl ManagerNode {
         }
         replica.acts = false;
         replica.retired = Some(why);
-        self.report.retired = true;
+        self.report.retired = Some(why);
     }
 
     /// Returns how the worker goes on, if the part of this replica in the run is over.

@@ -27,6 +27,11 @@ impl Outbox {
         self.is_replica = true;
     }
 
+    /// Returns whether this node votes, and a replica of the event manager may still ask for its vote.
+    pub(crate) fn may_be_asked(&self) -> bool {
+        self.member.as_ref().is_some_and(|links| links.member.may_be_asked())
+    }
+
     /// Begins a round of the node, for its judgement of replicas.
     pub(crate) fn begin_round(&mut self, now: Timestamp) {
         if let Some(links) = &mut self.member {

@@ -65,6 +65,12 @@ impl Member {
         self.known(self.active).is_up
     }
 
+    /// Returns whether this node votes, and a replica may still ask for its vote.
+    #[must_use]
+    pub fn may_be_asked(&self) -> bool {
+        self.voter.is_some() && self.replicas.iter().any(|replica| replica.is_up)
+    }
+
     fn known(&self, index: u16) -> Known {
         self.replicas.get(usize::from(index)).copied().unwrap_or_default()
     }

@@ -22,9 +22,6 @@ const MESSAGES_ON_THE_WAY: usize = 4;
 /// Number of inputs that are sent at once, even if as many messages are on their way.
 const INPUTS_AT_ONCE: usize = 1_024;
 
-/// Number of rounds after which digests are compared.
-const ROUNDS_PER_DIGEST: u32 = 1_024;
-
 /// Times of the replicas.
 #[derive(Clone, Copy, Debug)]
 pub struct StandbyTimes {
@@ -49,6 +46,8 @@ pub struct StandbyConfig {
     pub nodes: Vec<NodeId>,
     /// Times of the replicas.
     pub times: StandbyTimes,
+    /// Number of rounds after which digests are compared.
+    pub rounds_per_digest: u32,
     /// Times of the channel between them.
     pub channel: ChannelTimes,
     /// Times of requests to voters.
@@ -226,7 +225,7 @@ impl<P: Payload> Pair<P> {
             return;
         }
         self.rounds += 1;
-        if self.rounds == ROUNDS_PER_DIGEST {
+        if self.rounds >= self.config.rounds_per_digest {
             self.rounds = 0;
             self.batch.push(Input::Digest(self.digest.value()));
         }
@@ -372,9 +371,11 @@ impl<P: Payload> Pair<P> {
         }
     }
 
-    /// Restarts the time limits of the other replica: this one was held up itself, and its signs of life may be in the queue.
+    /// Restarts the time limits of the other replica and of the voters: this one was held up itself, and what they have sent may be in
+    /// the queue.
     pub fn handle_stall(&mut self, now: Timestamp) {
         self.channel.excuse(now);
+        self.asking_since = self.asking_since.map(|_| now);
     }
 
     // Suspicion and votes.
@@ -410,10 +411,11 @@ impl<P: Payload> Pair<P> {
                     self.propose(now, Change::StrikeOff(other));
                 }
             }
-            Standing::Following if self.term == Term(0) && self.is_other_up == Some(false) => {
+            Standing::Following if self.term == Term(0) && self.is_other_up != Some(false) => {}
+            Standing::Following if self.manager.is_none() && self.is_other_up == Some(false) => {
                 self.retire(Retirement::Unfounded);
             }
-            Standing::Following if self.term > Term(0) && self.is_active_missing(now) => {
+            Standing::Following if self.is_active_missing(now) => {
                 self.propose(now, Change::TakeOver { handed_over: false })
             }
             _ => {}
@@ -431,7 +433,9 @@ impl<P: Payload> Pair<P> {
 
     /// Has the voters note the replicas, once the standby is there or its time is over.
     fn found(&mut self, now: Timestamp) {
-        let standby = self.channel.peer_session().filter(|_| self.is_other_up != Some(false));
+        // It must have the first round, and with it the session of the event manager.
+        let has_begun = self.is_other_up != Some(false) && self.acknowledged() > 0;
+        let standby = self.channel.peer_session().filter(|_| has_begun);
         let is_late = now.since(self.begun_at) >= self.config.times.start;
         if self.proposer.is_proposing() || (standby.is_none() && !is_late) {
             return;
@@ -459,7 +463,10 @@ impl<P: Payload> Pair<P> {
     fn heed_outcomes(&mut self, now: Timestamp) {
         while let Some(outcome) = self.proposer.poll_outcome() {
             let asking_since = self.asking_since.take();
+            let is_unknown = self.standing == Standing::Following && self.term == Term(0);
             match outcome {
+                // The active replica has ended, and no majority knows the replicas. So it has sent nothing.
+                Outcome::NoMajority if is_unknown => self.retire(Retirement::Unfounded),
                 Outcome::Decided(managers) => self.follow(now, &managers),
                 Outcome::Refused { managers } => self.refused(&managers),
                 // The active replica lives, and only this one does not hear it: that one strikes it off, or is heard again.
@@ -569,7 +576,8 @@ impl<P: Payload> Pair<P> {
         if self.standing == Standing::Retired {
             return None;
         }
-        let held = self.held.front().filter(|_| self.standing == Standing::Protected);
+        let may_ask = self.standing == Standing::Protected && !self.proposer.is_proposing();
+        let held = self.held.front().filter(|_| may_ask);
         let lag = held.map(|(_, since, _)| (*since + self.config.times.lag).max(self.quiet_until));
         let channel = self.channel.poll_timeout().map(|deadline| deadline.at);
         let times = [Some(self.heartbeat_at), lag, channel, self.proposer.poll_timeout()];

@@ -64,7 +64,7 @@ pub(super) struct Assembly {
     pub(super) options: Arc<DriverOptions>,
     pub(super) network: Network,
     pub(super) disks: DisksHandle,
-    pub(super) report: Arc<Mutex<Option<RunReport>>>,
+    pub(super) reports: Arc<Mutex<Vec<(NodeId, RunReport)>>>,
     pub(super) builder_reports: Arc<Mutex<Vec<BuilderReport>>>,
     pub(super) gauges: Arc<Gauges>,
     pub(super) supervision: Option<SupervisionHandle>,
@@ -81,7 +81,7 @@ impl Assembly {
             supervision,
             network,
             disks: DisksHandle::default(),
-            report: Arc::default(),
+            reports: Arc::default(),
             builder_reports: Arc::default(),
             gauges: Arc::default(),
             stop: Arc::default(),
@@ -89,9 +89,9 @@ impl Assembly {
         }
     }
 
-    /// Takes the event manager's report. `None` before it has ended.
-    pub(super) fn take_report(&self) -> Option<RunReport> {
-        self.report.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Takes the reports of the event manager's replicas that have ended.
+    pub(super) fn take_reports(&self) -> Vec<(NodeId, RunReport)> {
+        std::mem::take(&mut *self.reports.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Takes the reports of builder sessions that have ended normally or were given up.
@@ -102,7 +102,7 @@ impl Assembly {
     /// Creates a node in a new session. A builder that is given up begins another session by itself.
     pub(super) fn make(&self, node: NodeId) -> Box<dyn NodeDriver> {
         match node.role {
-            Role::Manager => self.manager(),
+            Role::Manager => self.manager(node),
             Role::Readout => self.readout(node),
             Role::Output => self.output(node),
             Role::Builder => {
@@ -118,7 +118,7 @@ impl Assembly {
         Identity { node, run: RunNumber(7), session: SessionId(self.network.lock().now.0) }
     }
 
-    fn manager(&self) -> Box<dyn NodeDriver> {
+    fn manager(&self, node: NodeId) -> Box<dyn NodeDriver> {
         let options = &self.options;
         let config = ManagerConfig {
             readouts: options.readouts,
@@ -162,14 +162,19 @@ impl Assembly {
             stop: self.stop.clone(),
             controls: self.controls.clone(),
         };
-        let (me, endpoint) = (self.identity(NodeId::MANAGER), self.network.attach(NodeId::MANAGER));
-        let role = EventManager::new(me, config, self.network.lock().now);
-        let slot = self.report.clone();
-        let done = move |report| *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
-        let node = ManagerNode::new(role, endpoint, course, self.gauges.clone(), done);
+        let (me, endpoint, now) = (self.identity(node), self.network.attach(node), self.network.lock().now);
+        let role = EventManager::new(Identity { node: NodeId::MANAGER, ..me }, config.clone(), now);
+        let slot = self.reports.clone();
+        let done = move |report| slot.lock().unwrap_or_else(PoisonError::into_inner).push((node, report));
+        let gauges = if node == NodeId::MANAGER { self.gauges.clone() } else { Arc::default() };
+        let driver = ManagerNode::new(role, endpoint, course, gauges, done);
+        if options.standby {
+            let replicas = (options.replicas(CHANNEL), config);
+            return Box::new(driver.replicated(me, replicas, now, (Box::new(|| ()), false)));
+        }
         Box::new(match &self.supervision {
-            Some(supervision) => node.triggered_by(supervision.input(), None),
-            None => node,
+            Some(supervision) => driver.triggered_by(supervision.input(), None),
+            None => driver,
         })
     }
 
@@ -204,6 +209,8 @@ impl Assembly {
         let make = |id| -> Box<dyn Source> { Box::new(SimSource::new(id, self.options.clone())) };
         let sources = sources.into_iter().map(make).collect();
         let driver = ReadoutNode::new(role, self.network.attach(node), sources, MANAGER_PATIENCE, now);
+        let driver =
+            if self.options.standby { driver.with_replicas(self.options.vote_of(node)) } else { driver };
         Box::new(match self.options.shaper() {
             Some(config) => driver.shaped(config, usize::from(self.options.builders)),
             None => driver,
@@ -243,6 +250,7 @@ impl Assembly {
         let done = move |report| reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
         let driver = BuilderNode::new(role, endpoint, judgement, MANAGER_PATIENCE, now);
         let driver = driver.with_report(done);
+        let driver = if options.standby { driver.with_replicas(options.vote_of(node)) } else { driver };
         let driver = if options.steps.first > 0 {
             driver.in_steps(Box::new(SimStep { options: options.clone(), network: self.network.clone() }))
         } else {
@@ -300,7 +308,8 @@ impl Assembly {
         let (me, now) = (self.identity(node), self.network.lock().now);
         let role = OutputUnit::new(me, config, now);
         let endpoint = self.network.attach(node);
-        Box::new(OutputNode::new(role, endpoint, self.sink(me), MANAGER_PATIENCE, now))
+        let driver = OutputNode::new(role, endpoint, self.sink(me), MANAGER_PATIENCE, now);
+        Box::new(if self.options.standby { driver.with_replicas(self.options.vote_of(node)) } else { driver })
     }
 
     fn sink(&self, me: Identity) -> Box<dyn EventSink> {

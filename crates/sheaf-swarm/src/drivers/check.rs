@@ -1,6 +1,7 @@
 //! Invariants at the end of a run of the drivers.
 
 mod causes;
+mod replicas;
 mod supervision;
 
 use super::disk::{DriverDisks, Record};
@@ -9,6 +10,7 @@ use super::options::{DriverFault, DriverFaultKind, DriverOptions};
 use crate::dice::Ratio;
 use crate::violation::{Violation, violation};
 use causes::Causes;
+pub(super) use replicas::replica_that_ended;
 use sheaf_node::NodeError;
 use sheaf_node::builder::BuilderReport;
 use sheaf_node::report::RunReport;
@@ -34,6 +36,8 @@ pub struct DriverReport {
     pub incomplete: u64,
     /// Builder sessions that were given up.
     pub lost_builders: u64,
+    /// Take-overs by a standby of the event manager.
+    pub take_overs: u64,
     /// Time at which it ended.
     pub end: Timestamp,
     /// Number of rounds of all nodes.
@@ -74,6 +78,10 @@ impl std::error::Error for DriverFailure {}
 /// Observations of a run.
 pub(super) struct DriverEvidence<'a> {
     pub(super) options: &'a DriverOptions,
+    /// Reports of all replicas of the event manager that have ended.
+    pub(super) managers: &'a [(NodeId, RunReport)],
+    /// The replica that has ended the run, and its report.
+    pub(super) manager: Option<NodeId>,
     pub(super) report: Option<&'a RunReport>,
     pub(super) disks: &'a DriverDisks,
     /// Reports of the builder sessions that made one.
@@ -119,6 +127,7 @@ pub(super) fn at_the_end(evidence: &DriverEvidence<'_>) -> Result<DriverReport, 
     check_triggers(evidence, report, &mut violations);
     check_errors(evidence, &mut violations);
     check_dropped_frames(evidence, report, &mut violations);
+    replicas::check(evidence, report, &mut violations);
     let (bad, forged) = (report.outbox.bad_messages, evidence.net.forged(NodeId::MANAGER));
     if bad > forged {
         violations.push(violation!("the event manager could not read {bad} messages, {forged} were forged"));
@@ -136,6 +145,7 @@ pub(super) fn at_the_end(evidence: &DriverEvidence<'_>) -> Result<DriverReport, 
         vetoed: report.dead_time.vetoed.values().sum(),
         incomplete: report.incomplete,
         lost_builders: report.lost_builders,
+        take_overs: report.take_overs,
         end: evidence.now,
         rounds: evidence.rounds,
         frames: evidence.net.frames,
@@ -345,7 +355,9 @@ fn check_dropped_frames(evidence: &DriverEvidence<'_>, report: &RunReport, viola
         (node, reports.map(|report| report.outbox.dropped_frames).sum())
     };
     let builders = (0..evidence.options.builders).map(NodeId::builder).map(of_builder);
-    for (node, booked) in builders.chain([(NodeId::MANAGER, report.outbox.dropped_frames)]) {
+    for (node, booked) in
+        builders.chain(evidence.manager.map(|manager| (manager, report.outbox.dropped_frames)))
+    {
         let least = evidence.net.order_of_frames.least_dropped(node);
         if booked < least {
             violations.push(violation!(

@@ -7,6 +7,7 @@
 
 use super::options::{LinkOptions, START};
 use super::order::{Message, Order};
+use super::terms::Terms;
 use crate::dice::{Dice, mix};
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, SendError};
 use sheaf_wire::{Nanos, NodeId, Role, Timestamp};
@@ -51,6 +52,8 @@ pub(super) struct Net {
     /// Number of frames sent and polled, and of calls of filters and disks.
     pub(super) actions: u64,
     pub(super) order_of_frames: Order,
+    /// Terms in which nodes take messages of the event manager.
+    pub(super) terms: Terms,
     /// Nodes to which a forged message will be sent.
     to_forge: BTreeSet<NodeId>,
     /// Number of forged messages sent to each node.
@@ -78,8 +81,8 @@ fn are_linked(one: NodeId, other: NodeId) -> bool {
         (one.role == first && other.role == second) || (one.role == second && other.role == first)
     };
     one != other
-        && (one == NodeId::MANAGER
-            || other == NodeId::MANAGER
+        && (one.role == Role::Manager
+            || other.role == Role::Manager
             || pair(Role::Readout, Role::Builder)
             || pair(Role::Builder, Role::Output))
 }
@@ -100,6 +103,7 @@ impl Network {
             frames: 0,
             actions: 0,
             order_of_frames: Order::default(),
+            terms: Terms::default(),
             to_forge: BTreeSet::new(),
             forged: BTreeMap::new(),
             log: None,
@@ -161,10 +165,14 @@ impl Net {
 
     /// Holds back frames between two nodes until `until`.
     pub(super) fn clog(&mut self, one: NodeId, other: NodeId, until: Timestamp) {
-        for pair in [(one, other), (other, one)] {
-            let link = self.links.entry(pair).or_default();
-            link.clogged_until = link.clogged_until.max(until);
-        }
+        self.hold_back(one, other, until);
+        self.hold_back(other, one, until);
+    }
+
+    /// Holds back frames from a node to another until `until`.
+    pub(super) fn hold_back(&mut self, from: NodeId, to: NodeId, until: Timestamp) {
+        let link = self.links.entry((from, to)).or_default();
+        link.clogged_until = link.clogged_until.max(until);
     }
 
     /// Wakes a node at `at`.
@@ -282,6 +290,11 @@ impl Net {
         match &event {
             Event::Received { from, frame } => {
                 let (from, size) = (*from, frame.bytes() as u64);
+                if from.role == Role::Manager
+                    && let Ok(message) = Message::decode(&frame.head, &mut frame.payload.clone())
+                {
+                    self.terms.arrived(from, node, &message);
+                }
                 let link = self.links.entry((from, node)).or_default();
                 link.frames = link.frames.saturating_sub(1);
                 link.bytes = link.bytes.saturating_sub(size);
@@ -309,6 +322,7 @@ impl Net {
         }
         self.inboxes.remove(&node);
         self.order_of_frames.session_ends(node, reason == DownReason::Closed);
+        self.terms.session_ends(node, reason == DownReason::Closed);
         let peers: Vec<NodeId> =
             self.attached.iter().copied().filter(|peer| are_linked(node, *peer)).collect();
         for peer in peers {

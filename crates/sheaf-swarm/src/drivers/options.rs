@@ -1,12 +1,13 @@
 //! Options of a run of the drivers.
 
 mod random;
+mod replicas;
 
 use crate::dice::Ratio;
 use sheaf_protocol::gathering::Gathering;
 use sheaf_protocol::readout::Announce;
 use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, SlotSchedule};
-use sheaf_wire::{ByteCount, ByteRate, EventId, Nanos, NodeId, SourceId, Timestamp};
+use sheaf_wire::{ByteCount, ByteRate, EventId, Nanos, NodeId, Role, SourceId, Timestamp};
 
 /// Options of a run. Other times are those of the default configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +22,8 @@ pub struct DriverOptions {
     pub builders: u16,
     /// Number of output nodes. 0 if builders store events themselves.
     pub outputs: u16,
+    /// Whether the event manager has a standby.
+    pub standby: bool,
     /// Number of accepted triggers.
     pub events: u64,
     /// Interval of triggers. `None` if events are triggered as fast as builders take them, or as sources announce them.
@@ -170,7 +173,7 @@ impl DriverFault {
     pub fn is_death(&self) -> bool {
         match self.kind {
             DriverFaultKind::Kill { .. } => true,
-            DriverFaultKind::Freeze { lasts } => lasts >= FATAL_FREEZE && self.node != NodeId::MANAGER,
+            DriverFaultKind::Freeze { lasts } => lasts >= FATAL_FREEZE && self.node.role != Role::Manager,
             _ => false,
         }
     }
@@ -200,6 +203,17 @@ pub enum DriverFaultKind {
         lasts: Nanos,
         /// Maximum interval between its rounds.
         gap: Nanos,
+    },
+    /// The process of a replica of the event manager is killed, and not restarted.
+    Crash,
+    /// No frame reaches a node from it, or the reverse. Frames arrive when the link is whole again.
+    Cut {
+        /// Node at the other end of the link.
+        peer: NodeId,
+        /// Whether frames from the peer are held back as well.
+        is_both: bool,
+        /// Duration.
+        lasts: Nanos,
     },
     /// Its disk refuses all writes.
     DiskFails {
@@ -252,11 +266,12 @@ impl DriverFaultKind {
             | Self::DiskFails { lasts }
             | Self::DiskHangs { lasts }
             | Self::Clog { lasts }
+            | Self::Cut { lasts, .. }
             | Self::SupervisorDies { back_after: lasts }
             | Self::SupervisorFreezes { lasts }
             | Self::Pause { lasts } => lasts,
             Self::Stop { again } => again.unwrap_or_default(),
-            Self::Forge => Nanos::ZERO,
+            Self::Forge | Self::Crash => Nanos::ZERO,
         }
     }
 }
@@ -269,6 +284,7 @@ impl Default for DriverOptions {
             sources_per_readout: 2,
             builders: 2,
             outputs: 0,
+            standby: false,
             events: 200,
             trigger_period: None,
             supervisor: None,
@@ -321,6 +337,9 @@ pub enum Family {
     Slowness,
     /// Nodes are also killed and restarted, and disks refuse writes for a while.
     Faults,
+    /// The event manager has a standby. One of the two is killed, frozen or unreachable, and so is a voter. No event may be lost
+    /// with either, and none counts twice.
+    Standby,
 }
 
 impl DriverOptions {
@@ -335,7 +354,8 @@ impl DriverOptions {
         let readouts = (0..self.readouts).map(NodeId::readout);
         let builders = (0..self.builders).map(NodeId::builder);
         let outputs = (0..self.outputs).map(NodeId::output);
-        [NodeId::MANAGER].into_iter().chain(readouts).chain(builders).chain(outputs).collect()
+        let managers = (0..1 + u16::from(self.standby)).map(NodeId::manager);
+        managers.chain(readouts).chain(builders).chain(outputs).collect()
     }
 
     /// Returns whether all faults only make nodes slow.

@@ -3,7 +3,7 @@
 
 use crate::violation::{Violation, violation};
 use bytes::Bytes;
-use sheaf_wire::{NodeId, SessionId};
+use sheaf_wire::{NodeId, Role, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A message on the network.
@@ -49,7 +49,11 @@ impl Order {
         }
         let peer = message.header.acknowledged_session;
         let fresh = || Channel { session, peer, highest: 0, skipped: BTreeSet::new(), had_losses: false };
-        let channel = self.channels.entry((from, to)).or_insert_with(fresh);
+        // A replica of the event manager that takes over goes on where the other one was.
+        let is_first = from == NodeId::MANAGER || from.role != Role::Manager;
+        let is_first = is_first && (to == NodeId::MANAGER || to.role != Role::Manager);
+        let goes_on = || Channel { highest: if is_first { 0 } else { sequence - 1 }, ..fresh() };
+        let channel = self.channels.entry((from, to)).or_insert_with(goes_on);
         // Numbers of channels to another session of the peer begin with 1.
         if channel.session != session || (channel.peer != peer && channel.peer != SessionId(0)) {
             // Messages that wait for the previous session may still be sent.

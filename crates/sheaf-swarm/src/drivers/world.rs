@@ -10,7 +10,7 @@ use super::options::{DriverFault, DriverFaultKind, DriverOptions, START};
 use crate::dice::Dice;
 use crate::violation::{Violation, violation};
 use sheaf_node::{NodeDriver, NodeError, Progress};
-use sheaf_wire::{Nanos, NodeId, Timestamp};
+use sheaf_wire::{Nanos, NodeId, Role, Timestamp};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt::Write as _;
@@ -75,8 +75,8 @@ pub struct World {
     errors: Vec<(Timestamp, NodeError)>,
     /// Faults that hit a live node.
     happened: Vec<DriverFault>,
-    /// Time at which the event manager finished.
-    manager_ended: Option<Timestamp>,
+    /// Times at which replicas of the event manager finished.
+    managers_ended: BTreeMap<NodeId, Timestamp>,
     rounds: u64,
     violations: Vec<Violation>,
     log: String,
@@ -104,7 +104,7 @@ impl World {
             suspended_until: Timestamp::ZERO,
             errors: Vec::new(),
             happened: Vec::new(),
-            manager_ended: None,
+            managers_ended: BTreeMap::new(),
             rounds: 0,
             violations: Vec::new(),
             log: String::new(),
@@ -152,7 +152,7 @@ impl World {
             self.now = at;
             self.assembly.network.lock().now = at;
             match turn {
-                Turn::Fault(index) => self.fault(self.options.faults[index]),
+                Turn::Fault(index) => self.fault(index),
                 Turn::StopAgain => self.assembly.stop.store(true, Ordering::Relaxed),
                 Turn::Resume => self.assembly.controls.pause.store(false, Ordering::Relaxed),
                 Turn::Back(node) => self.come_back(node),
@@ -164,17 +164,20 @@ impl World {
             }
             self.plan_supervision();
         }
-        let report = self.assembly.take_report();
+        let reports = self.assembly.take_reports();
+        let manager = check::replica_that_ended(&reports);
         let disks = self.assembly.disks.lock();
         let net = self.assembly.network.lock();
         check::at_the_end(&check::DriverEvidence {
             options: &self.options,
-            report: report.as_ref(),
+            managers: &reports,
+            manager: manager.map(|(node, _)| *node),
+            report: manager.map(|(_, report)| report),
             disks: &disks,
             reports: &self.assembly.take_builder_reports(),
             errors: &self.errors,
             happened: &self.happened,
-            manager_ended: self.manager_ended,
+            manager_ended: manager.and_then(|(node, _)| self.managers_ended.get(node).copied()),
             now: self.now,
             rounds: self.rounds,
             violations: &self.violations,
@@ -269,8 +272,8 @@ impl World {
         let mut took = Nanos(self.dice.between(1_000, 5_000));
         if progress == Progress::Finished {
             let ended = driver.finish();
-            if node == NodeId::MANAGER {
-                self.manager_ended = Some(self.now);
+            if node.role == Role::Manager {
+                self.managers_ended.insert(node, self.now);
             }
             seat.driver = None;
             seat.next = Timestamp::MAX;
@@ -320,8 +323,12 @@ impl World {
         }
     }
 
-    fn fault(&mut self, fault: DriverFault) {
+    fn fault(&mut self, index: usize) {
+        let fault = self.options.faults[index];
         let (now, DriverFault { node, kind, .. }) = (self.now, fault);
+        if self.options.standby && node.role == Role::Manager && !self.may_hit_replica(index) {
+            return;
+        }
         let Some(seat) = self.seats.get_mut(&node).filter(|seat| seat.driver.is_some()) else { return };
         match kind {
             DriverFaultKind::Kill { back_after } => {
@@ -330,6 +337,14 @@ impl World {
                 seat.is_away = true;
                 self.assembly.disks.lock().cut(node);
                 self.plan(now + back_after, Turn::Back(node));
+            }
+            DriverFaultKind::Crash => seat.driver = None,
+            DriverFaultKind::Cut { peer, is_both, lasts } => {
+                let mut net = self.assembly.network.lock();
+                net.hold_back(node, peer, now + lasts);
+                if is_both {
+                    net.hold_back(peer, node, now + lasts);
+                }
             }
             DriverFaultKind::Freeze { lasts } => seat.frozen_until = seat.frozen_until.max(now + lasts),
             DriverFaultKind::Suspend { lasts } => {
@@ -375,6 +390,20 @@ impl World {
         self.happened.push(fault);
         self.note(format_args!("{node}: {kind:?}"));
         self.wake_others();
+    }
+
+    /// Returns whether a fault may hit a replica of the event manager. Until the voters know the replicas, it is postponed. The last
+    /// replica does not crash.
+    fn may_hit_replica(&mut self, index: usize) -> bool {
+        let DriverFault { node, kind, .. } = self.options.faults[index];
+        if !self.assembly.network.lock().terms.are_known() {
+            self.plan(self.now + Nanos::from_millis(10), Turn::Fault(index));
+            return false;
+        }
+        let is_live = |seat: (&NodeId, &Seat)| {
+            *seat.0 != node && seat.0.role == Role::Manager && seat.1.driver.is_some()
+        };
+        kind != DriverFaultKind::Crash || self.seats.iter().any(is_live)
     }
 
     /// Returns a description of the state of all nodes.

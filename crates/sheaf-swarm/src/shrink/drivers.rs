@@ -61,6 +61,11 @@ impl Simplify for DriverOptions {
     }
 
     fn is_valid(&self) -> bool {
-        self.readouts > 0 && self.builders > 0 && self.sources_per_readout > 0
+        // A voter may be restarted, and the others must be a majority.
+        let voters = self.readouts + self.builders + self.outputs;
+        (!self.standby || voters >= 3)
+            && self.readouts > 0
+            && self.builders > 0
+            && self.sources_per_readout > 0
     }
 }

@@ -8,6 +8,7 @@ mod farm;
 mod outputs;
 mod scenarios;
 mod shrink;
+mod standby;
 mod steps;
 mod table;
 mod windows;

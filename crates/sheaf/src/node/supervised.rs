@@ -211,7 +211,7 @@ fn report(
     extras.cpu_seconds -= cpu_before;
     let summary = Summary::new(&report, &extras, &maker.plan, maker.directory.clone());
     let errors = ended.iter().map(|error| maker.plan.explain(error)).collect();
-    Ok((as_json(&ManagerSummary::new(summary, &report, errors))?, report.retired))
+    Ok((as_json(&ManagerSummary::new(summary, &report, errors))?, report.retired.is_some()))
 }
 
 fn as_json(summary: &impl Serialize) -> anyhow::Result<String> {

@@ -43,7 +43,7 @@ impl Causes<'_> {
     }
 
     /// Returns the time by which slow nodes may delay the actions of others.
-    fn slowness(&self) -> Nanos {
+    pub(super) fn slowness(&self) -> Nanos {
         Nanos(self.of(DriverFault::is_slowness).map(|fault| fault.kind.lasts().0).sum::<u64>()) + AFTERMATH
     }
 
@@ -194,6 +194,8 @@ impl Causes<'_> {
                 let back = |fault: &DriverFault| fault.node == *node && fault.at + fault.kind.lasts() <= at;
                 is_over && (self.was_cut() || self.kills().any(back))
             }
+            // A replica without the voters. The other one has ended the run.
+            NodeError::NoQuorum => self.options.standby,
             // Events that it had not made durable do not count.
             NodeError::Output { node, .. } => {
                 let slowness = self.slowness();

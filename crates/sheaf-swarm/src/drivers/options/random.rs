@@ -16,6 +16,9 @@ impl DriverOptions {
         let mut dice = Dice::new(seed, 21);
         let mut options = Self { seed, ..Self::default() };
         options.draw_system(&mut dice);
+        if family == Family::Standby {
+            options.add_standby();
+        }
         options.draw_slowness(&mut dice);
         options.draw_course(&mut dice);
         let busy = options.busy_time();
@@ -82,7 +85,11 @@ impl DriverOptions {
         }
         options.draw_supervisor(family);
         options.draw_uploads();
-        options.draw_pauses(busy);
+        if family == Family::Standby {
+            options.draw_faults_of_replicas(busy);
+        } else {
+            options.draw_pauses(busy);
+        }
         let faults: u64 = options.faults.iter().map(|fault| fault.kind.lasts().0).sum();
         let busy = options.busy_time();
         options.within = Nanos(10 * busy.0 + 4 * faults) + options.hanging_time() + Nanos::from_secs(300);
@@ -301,19 +308,22 @@ impl DriverOptions {
         let may = |node: &NodeId| match kind {
             DriverFaultKind::Kill { .. } => !matches!(node.role, Role::Manager),
             DriverFaultKind::Freeze { lasts } if lasts >= FATAL_FREEZE => node.role == Role::Builder,
-            DriverFaultKind::Freeze { .. } => node.role != Role::Readout,
+            DriverFaultKind::Freeze { .. } => {
+                !matches!(node.role, Role::Readout | Role::Manager) || *node == NodeId::MANAGER
+            }
             DriverFaultKind::Forge => node.role != Role::Output,
             DriverFaultKind::Starve { .. } => true,
             DriverFaultKind::DiskFails { .. } | DriverFaultKind::DiskHangs { .. } => match self.outputs {
                 0 => node.role == Role::Builder,
                 _ => node.role == Role::Output,
             },
-            DriverFaultKind::Clog { .. } => *node != NodeId::MANAGER,
+            DriverFaultKind::Clog { .. } => node.role != Role::Manager,
             DriverFaultKind::Stop { .. }
             | DriverFaultKind::Suspend { .. }
             | DriverFaultKind::SupervisorDies { .. }
             | DriverFaultKind::SupervisorFreezes { .. }
             | DriverFaultKind::Pause { .. } => *node == NodeId::MANAGER,
+            DriverFaultKind::Crash | DriverFaultKind::Cut { .. } => node.role == Role::Manager,
         };
         let nodes: Vec<NodeId> = self.nodes().into_iter().filter(may).collect();
         dice.pick(&nodes)

@@ -1,0 +1,132 @@
+//! Two replicas of the event manager: their parameters, and their faults in random runs.
+
+use super::{DriverFault, DriverFaultKind, DriverOptions, START};
+use crate::dice::Dice;
+use sheaf_protocol::channel::ChannelTimes;
+use sheaf_protocol::standby::{StandbyConfig, StandbyTimes, VoteTimes};
+use sheaf_wire::{Nanos, NodeId, Role, Timestamp};
+
+/// Silence after which the standby suspects the active replica, as in the default configuration.
+const SUSPICION: Nanos = Nanos::from_millis(250);
+/// Silence after which a voter agrees to a take-over.
+const VOTERS_SILENCE: Nanos = Nanos(SUSPICION.0 / 4 * 3);
+const HEARTBEAT: Nanos = Nanos(SUSPICION.0 / 5);
+const LAG: Nanos = Nanos::from_secs(2);
+const START_TIME: Nanos = Nanos::from_secs(200);
+/// Time without a majority of the voters after which a replica gives up.
+const QUORUM: Nanos = Nanos::from_secs(10);
+/// The same time if voters may be blocked by a filter or a disk.
+const PATIENT_QUORUM: Nanos = Nanos::from_secs(300);
+const VOTERS: usize = 3;
+/// Time after the start of the run at which voters with small links are no longer starved.
+const LONG_STARVATION: Nanos = Nanos::from_secs(30);
+
+impl DriverOptions {
+    /// Returns the nodes that vote.
+    #[must_use]
+    pub fn voters(&self) -> Vec<NodeId> {
+        let readouts = (0..self.readouts).map(NodeId::readout);
+        let outputs = (0..self.outputs).map(NodeId::output);
+        let builders = (0..self.builders).map(NodeId::builder);
+        readouts.chain(outputs).chain(builders).take(VOTERS).collect()
+    }
+
+    /// Returns the silence of the event manager after which a node agrees to a take-over, if the node votes.
+    pub(in super::super) fn vote_of(&self, node: NodeId) -> Option<Nanos> {
+        self.voters().contains(&node).then_some(VOTERS_SILENCE)
+    }
+
+    /// Returns the parameters of the replicas.
+    pub(in super::super) fn replicas(&self, channel: ChannelTimes) -> StandbyConfig {
+        let voters = self.voters();
+        let is_quick = voters.iter().all(|voter| voter.role == Role::Readout);
+        StandbyConfig {
+            voters,
+            nodes: self.nodes().into_iter().filter(|node| node.role != Role::Manager).collect(),
+            times: StandbyTimes {
+                heartbeat: HEARTBEAT,
+                suspicion: SUSPICION,
+                lag: LAG,
+                start: START_TIME,
+                quorum: if is_quick { QUORUM } else { PATIENT_QUORUM },
+            },
+            rounds_per_digest: 1 + u32::try_from(self.seed % 8).unwrap_or(0),
+            channel,
+            votes: VoteTimes { retransmit: Nanos(HEARTBEAT.0 / 2), retry: Nanos(HEARTBEAT.0 / 4) },
+        }
+    }
+
+    /// Adds a standby, and as many readout units that there are three voters, of which a slow node is one at most.
+    pub(super) fn add_standby(&mut self) {
+        self.standby = true;
+        self.readouts = if self.seed.is_multiple_of(3) { 2 } else { 3 };
+    }
+
+    /// Draws faults of the replicas and of voters, with dice of their own: at most one replica and one voter at a time.
+    pub(super) fn draw_faults_of_replicas(&mut self, busy: Nanos) {
+        let mut dice = Dice::new(self.seed, 33);
+        self.supervisor = None;
+        // A slow replica is one that fails, and a second stop would cut the run.
+        let mut was_stopped = false;
+        let has_small_links = self.links.queue_frames < 8;
+        self.faults.retain(|fault| match fault.kind {
+            DriverFaultKind::Suspend { .. } => true,
+            // Signs of life fill links that take few frames, if their receiver polls rarely.
+            DriverFaultKind::Starve { .. } if has_small_links && fault.node.role != Role::Manager => {
+                fault.at + fault.kind.lasts() < START + LONG_STARVATION
+            }
+            DriverFaultKind::Stop { .. } => !std::mem::replace(&mut was_stopped, true),
+            _ => fault.node.role != Role::Manager,
+        });
+        let within = dice.pick(&[busy.0, busy.0, 1_000_000_000, 50_000_000]);
+        let at = Timestamp(START.0 + dice.below(within));
+        self.draw_fault_of_a_replica(&mut dice, at);
+        if dice.below(2) == 0 {
+            let node = dice.pick(&self.voters());
+            let earliest = at.0.saturating_sub(500_000_000).max(START.0 + 50_000_000);
+            let at = Timestamp(dice.between(earliest, at.0.max(earliest) + 1_000_000_000));
+            let back_after = dice.time_between(Nanos::from_millis(1), Nanos::from_secs(3));
+            self.faults.push(DriverFault { at, node, kind: DriverFaultKind::Kill { back_after } });
+        }
+        if dice.below(5) == 0 {
+            let lasts = dice.time_between(Nanos::from_millis(100), Nanos::from_secs(30));
+            let at = at + Nanos(dice.below(3_000_000_000));
+            self.faults.push(DriverFault {
+                at,
+                node: NodeId::MANAGER,
+                kind: DriverFaultKind::Suspend { lasts },
+            });
+        }
+    }
+
+    fn draw_fault_of_a_replica(&mut self, dice: &mut Dice, at: Timestamp) {
+        let node = NodeId::manager(if dice.below(3) == 0 { 1 } else { 0 });
+        let longest = dice.pick(&[2 * SUSPICION.0, 2 * LAG.0, 30_000_000_000]);
+        let lasts = dice.time_between(Nanos::from_millis(10), Nanos(longest));
+        match dice.below(8) {
+            0..=2 => self.faults.push(DriverFault { at, node, kind: DriverFaultKind::Crash }),
+            3 | 4 => self.faults.push(DriverFault { at, node, kind: DriverFaultKind::Freeze { lasts } }),
+            5 => self.cut(dice, at, (NodeId::MANAGER, &[NodeId::manager(1)]), lasts),
+            6 => {
+                let others: Vec<NodeId> = self.nodes().into_iter().filter(|other| *other != node).collect();
+                self.cut(dice, at, (node, &others), lasts);
+            }
+            _ => {
+                let nodes = self.nodes();
+                let others: Vec<NodeId> =
+                    nodes.into_iter().filter(|other| other.role != Role::Manager).collect();
+                let peer = dice.pick(&others);
+                self.cut(dice, at, (node, &[peer]), lasts.min(Nanos::from_secs(2)));
+            }
+        }
+    }
+
+    /// Adds a fault of the links from a node to others, of both directions or one.
+    fn cut(&mut self, dice: &mut Dice, at: Timestamp, (node, others): (NodeId, &[NodeId]), lasts: Nanos) {
+        let (is_both, is_reverse) = (dice.below(2) == 0, dice.below(2) == 0);
+        for other in others {
+            let (node, peer) = if is_reverse { (*other, node) } else { (node, *other) };
+            self.faults.push(DriverFault { at, node, kind: DriverFaultKind::Cut { peer, is_both, lasts } });
+        }
+    }
+}
