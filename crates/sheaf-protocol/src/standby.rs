@@ -5,7 +5,7 @@
 //! the inputs that led to it.** Whatever the standby does not have was not acknowledged to anybody; its sender repeats it, and the
 //! successor numbers its messages as the active replica would have, so that copies are recognized.
 //!
-//! Three or five nodes, the *voters*, keep in memory which replica is active and which are in sync ([`Managers`]). Each change has a
+//! Three or five nodes, the *voters*, keep in memory which replica is active and which are in sync ([`Managers`](sheaf_wire::message::Managers)). Each change has a
 //! higher [`Term`](sheaf_wire::Term), which every message of the active replica carries: a node takes the messages of the highest term that it knows, and
 //! refuses those of a lower one. A standby takes over when it suspects the active replica and a majority of the voters agrees; an
 //! active replica whose standby is gone or slow has a majority strike it off before it goes on alone. So two replicas never both act, even if

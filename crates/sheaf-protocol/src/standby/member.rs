@@ -27,7 +27,7 @@ struct Known {
     heard_at: Option<Timestamp>,
 }
 
-/// See the [module](self).
+/// Part of a node that listens to whichever replica of the event manager is active.
 #[derive(Debug)]
 pub struct Member {
     active: u16,

@@ -100,7 +100,7 @@ enum Standing {
     Retired,
 }
 
-/// See the [module](self).
+/// A replica of the event manager. See the [module documentation](super).
 #[derive(Debug)]
 pub struct Pair<P> {
     me: Identity,
