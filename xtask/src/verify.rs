@@ -187,7 +187,7 @@ fn simulate(runs: u64, start: u64) -> Result<()> {
 }
 
 fn simulate_drivers(runs: u64, start: u64) -> Result<()> {
-    for family in ["slowness", "faults"] {
+    for family in ["slowness", "faults", "standby"] {
         let range = range(runs, start);
         swarm_command(["--drivers", family].into_iter().chain(range.iter().map(String::as_str)))?;
     }
