@@ -328,6 +328,11 @@ impl ManagerNode {
             return None;
         }
         let since = *replica.over_since.get_or_insert(now);
+        if replica.acts && replica.pair.is_founded() {
+            // As long as somebody has to confirm its last messages, it does not know whether it has ended the run: the other replica may
+            // have done so. The pair finds out, or gives up.
+            return (replica.pair.held() == 0).then_some(Progress::Finished);
+        }
         let waits = if replica.acts {
             replica.pair.held() > 0
         } else {

@@ -177,6 +177,12 @@ impl<P: Payload> Pair<P> {
         matches!(self.standing, Standing::Founding | Standing::Protected | Standing::Alone)
     }
 
+    /// Returns whether the voters know the replicas.
+    #[must_use]
+    pub fn is_founded(&self) -> bool {
+        self.standing != Standing::Founding
+    }
+
     /// Returns whether another replica would take over.
     #[must_use]
     pub fn is_protected(&self) -> bool {

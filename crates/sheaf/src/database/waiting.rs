@@ -45,10 +45,13 @@ impl Waiting {
         }
     }
 
-    /// Returns the lines of the file: the directories of [`Self::directory`].
+    /// Returns the lines of the file: the directories of [`Self::directory`]. The beginning of a line that is being added is none yet.
     pub(crate) fn read(&self) -> anyhow::Result<BTreeSet<String>> {
         match fs::read_to_string(&self.path) {
-            Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
+            Ok(text) => {
+                let whole = |line: &str| line.strip_suffix('\n').map(str::to_owned);
+                Ok(text.split_inclusive('\n').filter_map(whole).collect())
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(BTreeSet::new()),
             Err(error) => Err(error).with_context(|| format!("cannot read {}", self.path.display())),
         }
@@ -116,6 +119,14 @@ mod tests {
             taken.union(&left).filter_map(|line| Waiting::directory(line)).collect();
         assert_eq!(directories.len(), 2 * LINES);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "no draft is left");
+    }
+
+    #[test]
+    fn the_beginning_of_a_line_is_no_line() {
+        let place = tempfile::tempdir().unwrap();
+        let waiting = Waiting::beside(place.path());
+        fs::write(&waiting.path, "17 /runs/run000017\n18 /runs/run0000").unwrap();
+        assert_eq!(waiting.read().unwrap(), BTreeSet::from(["17 /runs/run000017".to_owned()]));
     }
 
     #[test]
