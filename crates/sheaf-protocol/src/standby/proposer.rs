@@ -10,7 +10,8 @@ use sheaf_wire::message::{
 use sheaf_wire::{Nanos, NodeId, SessionId, Term, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Number of times that a voter is told of its restoration before it is given up. The driver asks again when it sees the voter.
+/// Maximum number of transmissions of a restoration to a voter that does not answer. The driver requests another restoration when it
+/// hears from the voter.
 const MOST_RESTORATIONS: u32 = 16;
 
 /// Maximum number of retries that increase the wait before the next one.

@@ -217,7 +217,7 @@ fn a_message_for_an_earlier_session_restores_nobody() {
     cluster.cut = [0].into();
     cluster.deliver(0);
     cluster.proposers[0].handle_timeout(Timestamp(u64::MAX / 2));
-    let (to, late) = cluster.proposers[0].poll_request().expect("the voter is told again");
+    let (to, late) = cluster.proposers[0].poll_request().expect("the restoration is retransmitted");
     assert_eq!(to, node(0));
     cluster.restart(0);
     let answer = cluster.voters[0].1.handle_request(replica(0), late, false);
