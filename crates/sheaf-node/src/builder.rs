@@ -433,9 +433,7 @@ impl BuilderNode {
             return true;
         }
         if self.role.is_finished() {
-            // A vote may be needed until the event manager has ended.
-            return !self.outbox.may_be_asked()
-                || self.vigil.end(now, self.role.manager_liveness()).is_some();
+            return self.outbox.may_end(now, &self.vigil, self.role.manager_liveness());
         }
         if let Some(closed_at) = self.closed_at {
             return !self.vigil.lingers(now, closed_at, self.role.manager_liveness());

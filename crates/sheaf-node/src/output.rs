@@ -13,7 +13,6 @@ use crate::worker::{NodeDriver, NodeError, Progress};
 use bytes::Bytes;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::output::{OutputEvent, OutputUnit, Ticket};
-use sheaf_protocol::standby::Member;
 use sheaf_telemetry::{Hub, SeriesList};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{EventId, Nanos, NodeId, Timestamp};
@@ -118,8 +117,7 @@ impl OutputNode {
     /// which the active one may be succeeded.
     #[must_use]
     pub fn with_replicas(mut self, vote: Option<Nanos>) -> Self {
-        let me = *self.role.identity();
-        self.outbox.join(Member::new(&me, vote), me);
+        self.outbox.join(*self.role.identity(), vote);
         self
     }
 
@@ -176,9 +174,7 @@ impl OutputNode {
             return true;
         }
         if self.role.is_finished() {
-            // A vote may be needed until the event manager has ended.
-            return !self.outbox.may_be_asked()
-                || self.vigil.end(now, self.role.manager_liveness()).is_some();
+            return self.outbox.may_end(now, &self.vigil, self.role.manager_liveness());
         }
         if let Some(closed_at) = self.closed_at {
             return !self.vigil.lingers(now, closed_at, self.role.manager_liveness());

@@ -17,7 +17,6 @@ use crate::worker::{NodeDriver, NodeError, Progress};
 use input::Input;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::readout::{ReadoutEvent, ReadoutUnit, WindowOrder};
-use sheaf_protocol::standby::Member;
 use sheaf_shaping::ShaperConfig;
 use sheaf_source::{Source, SourceEvent, SourceStats};
 use sheaf_telemetry::stamps::StampLabels;
@@ -184,8 +183,7 @@ impl ReadoutNode {
     /// which the active one may be succeeded.
     #[must_use]
     pub fn with_replicas(mut self, vote: Option<Nanos>) -> Self {
-        let me = *self.role.identity();
-        self.outbox.join(Member::new(&me, vote), me);
+        self.outbox.join(*self.role.identity(), vote);
         self
     }
 
@@ -408,9 +406,7 @@ impl ReadoutNode {
             return true;
         }
         if self.role.is_finished() {
-            // A vote may be needed until the event manager has ended.
-            return !self.outbox.may_be_asked()
-                || self.vigil.end(now, self.role.manager_liveness()).is_some();
+            return self.outbox.may_end(now, &self.vigil, self.role.manager_liveness());
         }
         if let Some(closed_at) = self.closed_at {
             return !self.vigil.lingers(now, closed_at, self.role.manager_liveness());

@@ -44,12 +44,14 @@
 //! | module | holds |
 //! |---|---|
 //! | `pair` | a replica of the event manager: what it replicates, holds back, suspects |
+//! | `config` | parameters, and what follows from them |
 //! | `replay` | rounds that the standby repeats, and the digests by which both compare |
 //! | `member` | any other node: which replica it listens to, and its vote |
 //! | `voter`, `proposer` | the register of the voters |
 
 mod campaign;
 mod change;
+mod config;
 mod founding;
 mod member;
 mod pair;
@@ -61,8 +63,9 @@ mod tests;
 mod voter;
 
 pub use change::{Change, NotAllowed};
+pub use config::{StandbyConfig, StandbyTimes, voters, voters_silence};
 pub use member::{Admission, Member};
-pub use pair::{Pair, PairEvent, Retirement, StandbyConfig, StandbyTimes};
+pub use pair::{Pair, PairEvent, Retirement};
 pub use proposer::{Outcome, Proposer, VoteTimes};
 pub use replay::Round;
 pub use voter::Voter;

@@ -77,6 +77,12 @@ impl NodeId {
         Self { role: Role::Manager, index }
     }
 
+    /// Returns the other replica of the event manager.
+    #[must_use]
+    pub const fn other_replica(self) -> Self {
+        Self::manager(if self.index == 0 { 1 } else { 0 })
+    }
+
     /// Readout unit `index`.
     #[must_use]
     pub const fn readout(index: u16) -> Self {

@@ -5,7 +5,6 @@ use crate::link_handover::LinkHandover;
 use bytes::Bytes;
 use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::liveness::Patience;
-use sheaf_protocol::standby::Member;
 use sheaf_wire::{Nanos, Timestamp};
 
 impl BuilderNode {
@@ -25,8 +24,7 @@ impl BuilderNode {
     /// which the active one may be succeeded.
     #[must_use]
     pub fn with_replicas(mut self, vote: Option<Nanos>) -> Self {
-        let me = *self.role.identity();
-        self.outbox.join(Member::new(&me, vote), me);
+        self.outbox.join(*self.role.identity(), vote);
         self
     }
 }

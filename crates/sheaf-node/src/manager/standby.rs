@@ -44,7 +44,6 @@ pub(super) struct Replica {
     gap: Nanos,
     /// Latest time for the next round.
     due_at: Timestamp,
-    retired: Option<Retirement>,
     /// Since when the run is over here.
     over_since: Option<Timestamp>,
     arrived: Vec<Message<Bytes>>,
@@ -74,7 +73,8 @@ impl Replica {
 
 impl ManagerNode {
     /// Makes this event manager one of two replicas: `me` is the replica. A standby calls `took_over` when it takes over. On a request to
-    /// end the run, it leaves the run if `leaves`, and otherwise ends the run if it takes over.
+    /// end the run, it leaves the run if `leaves`, and otherwise ends the run if it takes over. The role of the first replica was made at `now`:
+    /// that of the standby begins at the same time.
     #[must_use]
     pub fn replicated(
         mut self,
@@ -86,9 +86,7 @@ impl ManagerNode {
         let is_first = me.node == NodeId::MANAGER;
         let mut pair = Pair::new(me, config, now);
         if is_first {
-            // The role begins at this time, here and at the standby.
-            self.role = EventManager::new(me, role.clone(), now);
-            pair.take(Input::Round { now, stall: Nanos::ZERO });
+            pair.take(|| Input::Round { now, stall: Nanos::ZERO });
             pair.end_round();
         } else {
             self.telemetry = None;
@@ -105,7 +103,6 @@ impl ManagerNode {
             clock: (now, now),
             gap: Nanos::ZERO,
             due_at: now,
-            retired: None,
             over_since: None,
             arrived: Vec::new(),
             links: Vec::new(),
@@ -165,22 +162,22 @@ impl ManagerNode {
             return false;
         }
         let pair = &mut replica.pair;
-        pair.take(Input::Round { now, stall });
+        pair.take(|| Input::Round { now, stall });
         if changed {
-            pair.take(Input::Orders(orders.clone()));
+            pair.take(|| Input::Orders(orders.clone()));
             replica.orders = Orders { exclusions: None, ..orders.clone() };
         }
         self.begin_round(now, stall, orders);
         for message in replica.arrived.drain(..) {
-            pair.take(Input::Message(Box::new(message.clone())));
+            pair.take(|| Input::Message(Box::new(message.clone())));
             self.role.handle_input(now, message);
         }
         for (node, link) in replica.links.drain(..) {
-            pair.take(Input::Link { node, up: link == LinkStatus::Up });
+            pair.take(|| Input::Link { node, up: link == LinkStatus::Up });
             self.role.handle_link(now, node, link);
         }
         if stop {
-            pair.take(Input::Stop);
+            pair.take(|| Input::Stop);
         }
         self.end_round(now, stop);
         while let Some(transmit) = self.role.poll_transmit(now) {
@@ -237,8 +234,8 @@ impl ManagerNode {
                     self.role.handle_link(now, node, link);
                 }
                 Input::Stop => stop = true,
-                // Triggers of this driver follow from the time, and orders come first.
-                Input::Trigger { .. } | Input::Orders(_) | Input::Round { .. } | Input::Digest(_) => {}
+                // Orders come first, and the pair has taken the others.
+                Input::Orders(_) | Input::Round { .. } | Input::Digest(_) => {}
             }
         }
         self.end_round(now, stop);
@@ -252,12 +249,12 @@ impl ManagerNode {
         let node = replica.me.node;
         match event {
             PairEvent::Founded { protected: true } => {
-                log_as!(STANDBY_READY, node = node; "{node} has a standby, {}", other(node));
+                log_as!(STANDBY_READY, node = node; "{node} has a standby, {}", node.other_replica());
             }
             PairEvent::Founded { protected: false } => {
                 log_as!(
                     RUN_UNPROTECTED, node = node;
-                    "{} has not appeared: the run starts without a standby of its event manager", other(node)
+                    "{} has not appeared: the run starts without a standby of its event manager", node.other_replica()
                 );
             }
             PairEvent::Unprotected(_) => {
@@ -265,7 +262,7 @@ impl ManagerNode {
                 log_as!(
                     RUN_UNPROTECTED, node = node;
                     "{} has ended, is unreachable or too slow: the run goes on without a standby of its event manager",
-                    other(node)
+                    node.other_replica()
                 );
             }
             PairEvent::TookOver(term) => self.take_over(replica, local, term.0),
@@ -284,7 +281,7 @@ impl ManagerNode {
         self.report.unprotected = true;
         log_as!(
             TOOK_OVER, node = node;
-            "{node} takes over from {} in term {term}, {} after its last sign of life", other(node), now.since(from)
+            "{node} takes over from {} in term {term}, {} after its last sign of life", node.other_replica(), now.since(from)
         );
         // What the operator wants is what the other replica knew, until news of it comes here.
         let controls = &self.course.controls;
@@ -299,9 +296,12 @@ impl ManagerNode {
     fn retire(&mut self, replica: &mut Replica, why: Retirement) {
         let node = replica.me.node;
         let reason = match why {
-            Retirement::Superseded(term) => format!("{} has taken over in term {term}", other(node)),
+            Retirement::Superseded(term) => format!("{} has taken over in term {term}", node.other_replica()),
             Retirement::StruckOff(_) => {
-                format!("{} goes on without it: it was too slow, or could not be reached", other(node))
+                format!(
+                    "{} goes on without it: it was too slow, or could not be reached",
+                    node.other_replica()
+                )
             }
             Retirement::Diverged => {
                 "it has other messages than the active replica: this is a bug in sheaf".to_owned()
@@ -315,32 +315,29 @@ impl ManagerNode {
             self.failed = Some(NodeError::NoQuorum);
         }
         replica.acts = false;
-        replica.retired = Some(why);
         self.report.retired = Some(why);
     }
 
     /// Returns how the worker goes on, if the part of this replica in the run is over.
     fn ends(&self, replica: &mut Replica, now: Timestamp) -> Option<Progress> {
-        if replica.retired.is_some() {
+        if self.report.retired.is_some() {
             return Some(Progress::Finished);
         }
         if !self.role.is_finished() {
             return None;
         }
         let since = *replica.over_since.get_or_insert(now);
-        if replica.acts && replica.pair.is_founded() {
-            // As long as somebody has to confirm its last messages, it does not know whether it has ended the run: the other replica may
-            // have done so. The pair finds out, or gives up.
-            return (replica.pair.held() == 0).then_some(Progress::Finished);
-        }
         let waits = if replica.acts {
             replica.pair.held() > 0
         } else {
             // The other one may wait for an acknowledgement.
             replica.pair.conclude();
-            replica.up.contains(&other(replica.me.node))
+            replica.up.contains(&replica.me.node.other_replica())
         };
-        let is_over = !waits || now.since(since) >= LINGER;
+        // As long as somebody has to confirm its last messages, an active replica does not know whether it has ended the run: the other
+        // one may have done so. The pair finds out, or gives up.
+        let is_undecided = replica.acts && replica.pair.is_founded();
+        let is_over = !waits || (!is_undecided && now.since(since) >= LINGER);
         is_over.then_some(Progress::Finished)
     }
 }
@@ -366,9 +363,4 @@ impl Replica {
             self.arrived.clear();
         }
     }
-}
-
-/// Returns the other replica.
-fn other(replica: NodeId) -> NodeId {
-    NodeId::manager(1 - replica.index.min(1))
 }

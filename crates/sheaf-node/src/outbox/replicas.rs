@@ -1,13 +1,14 @@
 //! Messages between a node and the two replicas of the event manager.
 
 use super::{Arriving, Kind, Outbox, frame_of};
+use crate::vigil::Vigil;
 use bytes::Bytes;
 use sheaf_protocol::Transmit;
-use sheaf_protocol::liveness::LinkStatus;
+use sheaf_protocol::liveness::{LinkStatus, Liveness};
 use sheaf_protocol::standby::{Admission, Member};
 use sheaf_wire::machine::Identity;
 use sheaf_wire::message::{Body, Message};
-use sheaf_wire::{NodeId, Role, Timestamp};
+use sheaf_wire::{Nanos, NodeId, Role, Timestamp};
 
 /// The part of a node that talks to two replicas.
 pub(super) struct MemberLinks {
@@ -17,9 +18,10 @@ pub(super) struct MemberLinks {
 }
 
 impl Outbox {
-    /// Listens to two replicas of the event manager from now on.
-    pub(crate) fn join(&mut self, member: Member, me: Identity) {
-        self.member = Some(MemberLinks { member, me, now: Timestamp::ZERO });
+    /// Listens to two replicas of the event manager from now on. A voter has `vote`: the silence after which the active one may be
+    /// succeeded.
+    pub(crate) fn join(&mut self, me: Identity, vote: Option<Nanos>) {
+        self.member = Some(MemberLinks { member: Member::new(&me, vote), me, now: Timestamp::ZERO });
     }
 
     /// Makes this the outbox of a replica of the event manager.
@@ -27,9 +29,10 @@ impl Outbox {
         self.is_replica = true;
     }
 
-    /// Returns whether this node votes, and a replica of the event manager may still ask for its vote.
-    pub(crate) fn may_be_asked(&self) -> bool {
-        self.member.as_ref().is_some_and(|links| links.member.may_be_asked())
+    /// Returns whether a node whose role is finished may end: it does not vote, or the event manager has ended.
+    pub(crate) fn may_end(&self, now: Timestamp, vigil: &Vigil, manager: &Liveness) -> bool {
+        let may_be_asked = self.member.as_ref().is_some_and(|links| links.member.may_be_asked());
+        !may_be_asked || vigil.end(now, manager).is_some()
     }
 
     /// Begins a round of the node, for its judgement of replicas.

@@ -7,13 +7,14 @@
 //! Whatever is to be sent comes from [`Pair::poll_transmit`], with the term.
 
 use super::change::Change;
-use super::proposer::{Outcome, Proposer, VoteTimes};
+use super::config::StandbyConfig;
+use super::proposer::{Outcome, Proposer};
 use super::replay::{Digest, Replay, Round};
-use crate::channel::{Channel, ChannelTimes, Received};
+use crate::channel::{Channel, Received};
 use crate::liveness::LinkStatus;
 use crate::machine::{Identity, Transmit};
 use sheaf_wire::message::{Body, Input, Managers, Message, Replica};
-use sheaf_wire::{Nanos, NodeId, Payload, Role, SessionId, Term, Timestamp};
+use sheaf_wire::{NodeId, Payload, Role, SessionId, Term, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Number of messages with inputs that may be on their way. Further inputs wait for one larger message.
@@ -21,38 +22,6 @@ const MESSAGES_ON_THE_WAY: usize = 4;
 
 /// Number of inputs that are sent at once, even if as many messages are on their way.
 const INPUTS_AT_ONCE: usize = 1_024;
-
-/// Times of the replicas.
-#[derive(Clone, Copy, Debug)]
-pub struct StandbyTimes {
-    /// Interval of signs of life to the other replica and to voters.
-    pub heartbeat: Nanos,
-    /// Silence after which the active replica is suspected.
-    pub suspicion: Nanos,
-    /// Time for which messages wait for the standby before it is struck off.
-    pub lag: Nanos,
-    /// Time for which the active replica waits for its standby before the run begins.
-    pub start: Nanos,
-    /// Time without a majority of the voters after which the replica gives up.
-    pub quorum: Nanos,
-}
-
-/// Parameters of a replica.
-#[derive(Clone, Debug)]
-pub struct StandbyConfig {
-    /// The voters, in the same order at both replicas.
-    pub voters: Vec<NodeId>,
-    /// All nodes of the run.
-    pub nodes: Vec<NodeId>,
-    /// Times of the replicas.
-    pub times: StandbyTimes,
-    /// Number of rounds after which digests are compared.
-    pub rounds_per_digest: u32,
-    /// Times of the channel between them.
-    pub channel: ChannelTimes,
-    /// Times of requests to voters.
-    pub votes: VoteTimes,
-}
 
 /// Reason for which a replica has no more part in the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,9 +116,9 @@ impl<P: Payload> Pair<P> {
         Self {
             standing: if is_first { Standing::Founding } else { Standing::Following },
             term: Term(0),
-            proposer: Proposer::new(replica, config.voters.clone(), config.votes),
+            proposer: Proposer::new(replica, config.voters.clone(), config.times.votes()),
             voters: BTreeMap::new(),
-            channel: Channel::new(other(me.node), config.channel),
+            channel: Channel::new(me.node.other_replica(), config.channel),
             is_other_up: None,
             manager: is_first.then_some(me.session),
             batch: Vec::new(),
@@ -183,18 +152,6 @@ impl<P: Payload> Pair<P> {
         self.standing != Standing::Founding
     }
 
-    /// Returns whether another replica would take over.
-    #[must_use]
-    pub fn is_protected(&self) -> bool {
-        self.standing == Standing::Protected
-    }
-
-    /// Returns the term in which this replica is active, or which it follows.
-    #[must_use]
-    pub fn term(&self) -> Term {
-        self.term
-    }
-
     /// Returns the session of the event manager. `None` at a standby that has heard of none.
     #[must_use]
     pub fn manager_session(&self) -> Option<SessionId> {
@@ -209,10 +166,10 @@ impl<P: Payload> Pair<P> {
 
     // The active replica.
 
-    /// Takes an input of the role. A round begins with [`Input::Round`].
-    pub fn take(&mut self, input: Input<P>) {
+    /// Takes an input of the role, which is made only if there is a standby. A round begins with [`Input::Round`].
+    pub fn take(&mut self, input: impl FnOnce() -> Input<P>) {
         if self.replicates() {
-            self.batch.push(input);
+            self.batch.push(input());
         }
     }
 
@@ -339,7 +296,7 @@ impl<P: Payload> Pair<P> {
 
     fn handle_replica(&mut self, now: Timestamp, message: Message<P>) {
         let Message { header, body } = message;
-        if header.term < self.term && !matches!(self.standing, Standing::Protected) {
+        if header.term < self.term && self.standing != Standing::Protected {
             // Of a replica that was succeeded: what it takes now is not acknowledged.
             return;
         }
@@ -370,7 +327,7 @@ impl<P: Payload> Pair<P> {
 
     /// Records the state of the link to a node, or to the other replica.
     pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: LinkStatus) {
-        if peer == other(self.me.node) {
+        if peer == self.me.node.other_replica() {
             self.channel.note_link(now, link);
             self.is_other_up = Some(link == LinkStatus::Up);
             self.watch(now);
@@ -395,9 +352,9 @@ impl<P: Payload> Pair<P> {
         self.heed_outcomes(now);
         self.watch(now);
         if self.heartbeat_at <= now {
-            self.heartbeat_at = now + self.config.times.heartbeat;
+            self.heartbeat_at = now + self.config.times.heartbeat();
             self.heartbeats.clear();
-            self.heartbeats.push_back(other(self.me.node));
+            self.heartbeats.push_back(self.me.node.other_replica());
             if self.is_active() {
                 self.heartbeats.extend(&self.config.voters);
             }
@@ -447,7 +404,7 @@ impl<P: Payload> Pair<P> {
             return;
         }
         let me = Replica { index: self.me.node.index, session: self.me.session };
-        let standby = standby.map(|session| Replica { index: other(self.me.node).index, session });
+        let standby = standby.map(|session| Replica { index: self.me.node.other_replica().index, session });
         let in_sync = std::iter::once(me).chain(standby).collect();
         self.proposer.found(now, Managers { term: Term(0), active: me, in_sync });
     }
@@ -476,11 +433,11 @@ impl<P: Payload> Pair<P> {
                 Outcome::Decided(managers) => self.follow(now, &managers),
                 Outcome::Refused { managers } => self.refused(&managers),
                 // The active replica lives, and only this one does not hear it: that one strikes it off, or is heard again.
-                Outcome::Heard => self.quiet_until = now + self.config.times.heartbeat,
+                Outcome::Heard => self.quiet_until = now + self.config.times.heartbeat(),
                 // Voters may be back soon, and restored.
                 Outcome::NoMajority => {
                     self.asking_since = Some(asking_since.unwrap_or(now));
-                    self.quiet_until = now + self.config.times.heartbeat;
+                    self.quiet_until = now + self.config.times.heartbeat();
                 }
                 Outcome::AlreadyFounded => self.retire(Retirement::Unfounded),
                 Outcome::Restored(_) => self.asking_since = asking_since,
@@ -505,7 +462,7 @@ impl<P: Payload> Pair<P> {
                 self.standing = Standing::Alone;
                 // Whoever has nothing to acknowledge hears of the term now.
                 self.heartbeats = self.config.nodes.iter().copied().collect();
-                self.heartbeat_at = now + self.config.times.heartbeat;
+                self.heartbeat_at = now + self.config.times.heartbeat();
                 self.events.push_back(PairEvent::TookOver(managers.term));
             }
             Standing::Protected | Standing::Alone | Standing::Retired => {}
@@ -517,10 +474,9 @@ impl<P: Payload> Pair<P> {
     }
 
     fn refused(&mut self, managers: &Managers) {
-        let is_followed = self.standing == Standing::Following;
-        self.retire(match (is_followed, managers.active.index == self.me.node.index) {
-            (true, _) => Retirement::StruckOff(managers.term),
-            (false, _) => Retirement::Superseded(managers.term),
+        self.retire(match self.standing {
+            Standing::Following => Retirement::StruckOff(managers.term),
+            _ => Retirement::Superseded(managers.term),
         });
     }
 
@@ -550,10 +506,10 @@ impl<P: Payload> Pair<P> {
         let has_other =
             matches!(self.standing, Standing::Founding | Standing::Protected | Standing::Following);
         if has_other && let Some(message) = self.channel.poll_transmit(now, &self.me) {
-            return Some(self.compose(other(self.me.node), message));
+            return Some(self.compose(self.me.node.other_replica(), message));
         }
         while let Some(to) = self.heartbeats.pop_front() {
-            if to == other(self.me.node) && has_other {
+            if to == self.me.node.other_replica() && has_other {
                 self.channel.acknowledge_now();
                 if let Some(message) = self.channel.poll_transmit(now, &self.me) {
                     return Some(self.compose(to, message));
@@ -589,9 +545,4 @@ impl<P: Payload> Pair<P> {
         let times = [Some(self.heartbeat_at), lag, channel, self.proposer.poll_timeout()];
         times.into_iter().flatten().min()
     }
-}
-
-/// Returns the other replica.
-fn other(replica: NodeId) -> NodeId {
-    NodeId::manager(1 - replica.index.min(1))
 }

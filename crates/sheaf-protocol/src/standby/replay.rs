@@ -2,7 +2,7 @@
 
 use crate::machine::Transmit;
 use sheaf_wire::checksum::crc32c_append;
-use sheaf_wire::message::{Input, Message};
+use sheaf_wire::message::Input;
 use sheaf_wire::{Nanos, Payload, Timestamp};
 use std::collections::VecDeque;
 
@@ -25,9 +25,8 @@ impl Digest {
     /// Adds a message. Its acknowledgement counts as well: it states what was received.
     pub(super) fn add<P: Payload>(&mut self, transmit: &Transmit<P>, buffer: &mut Vec<u8>) {
         buffer.clear();
-        let Transmit { to, message: Message { header, body } } = transmit.clone();
-        Message { header, body }.encode(buffer, |_| {});
-        self.0 = crc32c_append(crc32c_append(self.0, &to.to_code().to_le_bytes()), buffer);
+        transmit.message.clone().encode(buffer, |_| {});
+        self.0 = crc32c_append(crc32c_append(self.0, &transmit.to.to_code().to_le_bytes()), buffer);
     }
 
     pub(super) fn value(self) -> u32 {

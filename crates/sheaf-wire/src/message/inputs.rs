@@ -1,7 +1,7 @@
 //! Inputs of the event manager, as the active one sends them to its standby.
 
 use super::Message;
-use crate::{Nanos, NodeId, SourceId, Timestamp, TriggerType};
+use crate::{Nanos, NodeId, SourceId, Timestamp};
 
 /// An input of the event manager. The inputs of a round follow its [`Input::Round`].
 ///
@@ -28,13 +28,6 @@ pub enum Input<P> {
     Orders(Orders),
     /// The operator ends the run, or cuts it short.
     Stop,
-    /// A trigger that the driver gives.
-    Trigger {
-        /// Time of the trigger.
-        time: Timestamp,
-        /// Type of the trigger.
-        kind: TriggerType,
-    },
     /// Digest of all messages that followed from the rounds before.
     Digest(u32),
 }

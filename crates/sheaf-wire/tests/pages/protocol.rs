@@ -24,7 +24,7 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
                 sequence, acknowledged, acknowledged_session, term
             ),
         ),
-        ("Input", shape!(layout::InputBytes: kind, flags, detail, content_bytes, value)),
+        ("Input", shape!(layout::InputBytes: kind, flags, reserved, content_bytes, value)),
         ("Announcement", shape!(layout::AnnouncementBytes: event, time)),
         ("Request", shape!(layout::RequestBytes: slots, finished, bytes, absent, flags)),
         (

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use sheaf_wire::machine::Identity;
 use sheaf_wire::message::{Announcement, Body, Input, Orders};
-use sheaf_wire::{EventId, Nanos, NodeId, RunNumber, SessionId, SourceId, Timestamp, TriggerType};
+use sheaf_wire::{EventId, Nanos, NodeId, RunNumber, SessionId, SourceId, Timestamp};
 
 pub(super) fn bodies() -> Vec<(&'static str, Body<Bytes>)> {
     let readout = Identity { node: NodeId::readout(1), run: RunNumber(3), session: SessionId(9) };
@@ -21,7 +21,6 @@ pub(super) fn bodies() -> Vec<(&'static str, Body<Bytes>)> {
                 Input::Orders(orders),
                 Input::Link { node: NodeId::readout(0), up: true },
                 Input::Stop,
-                Input::Trigger { time: Timestamp(4_900), kind: TriggerType(2) },
                 Input::Digest(0xfeed_beef),
             ]),
         ),

@@ -3,14 +3,11 @@
 use super::{DriverFault, DriverFaultKind, DriverOptions, START};
 use crate::dice::Dice;
 use sheaf_protocol::channel::ChannelTimes;
-use sheaf_protocol::standby::{StandbyConfig, StandbyTimes, VoteTimes};
+use sheaf_protocol::standby::{self, StandbyConfig, StandbyTimes};
 use sheaf_wire::{Nanos, NodeId, Role, Timestamp};
 
 /// Silence after which the standby suspects the active replica, as in the default configuration.
 const SUSPICION: Nanos = Nanos::from_millis(250);
-/// Silence after which a voter agrees to a take-over.
-const VOTERS_SILENCE: Nanos = Nanos(SUSPICION.0 / 4 * 3);
-const HEARTBEAT: Nanos = Nanos(SUSPICION.0 / 5);
 const LAG: Nanos = Nanos::from_secs(2);
 const START_TIME: Nanos = Nanos::from_secs(200);
 /// Time without a majority of the voters after which a replica gives up.
@@ -28,12 +25,12 @@ impl DriverOptions {
         let readouts = (0..self.readouts).map(NodeId::readout);
         let outputs = (0..self.outputs).map(NodeId::output);
         let builders = (0..self.builders).map(NodeId::builder);
-        readouts.chain(outputs).chain(builders).take(VOTERS).collect()
+        standby::voters(readouts.chain(outputs).chain(builders), VOTERS)
     }
 
     /// Returns the silence of the event manager after which a node agrees to a take-over, if the node votes.
     pub(in super::super) fn vote_of(&self, node: NodeId) -> Option<Nanos> {
-        self.voters().contains(&node).then_some(VOTERS_SILENCE)
+        self.voters().contains(&node).then_some(standby::voters_silence(SUSPICION))
     }
 
     /// Returns the parameters of the replicas.
@@ -44,7 +41,6 @@ impl DriverOptions {
             voters,
             nodes: self.nodes().into_iter().filter(|node| node.role != Role::Manager).collect(),
             times: StandbyTimes {
-                heartbeat: HEARTBEAT,
                 suspicion: SUSPICION,
                 lag: LAG,
                 start: START_TIME,
@@ -52,7 +48,6 @@ impl DriverOptions {
             },
             rounds_per_digest: 1 + u32::try_from(self.seed % 8).unwrap_or(0),
             channel,
-            votes: VoteTimes { retransmit: Nanos(HEARTBEAT.0 / 2), retry: Nanos(HEARTBEAT.0 / 4) },
         }
     }
 

@@ -3,7 +3,7 @@
 use super::super::layout::{HeaderBytes, InputBytes, Kind};
 use super::super::{Input, Message, Orders};
 use super::{DecodeError, PayloadSource, check_header, split};
-use crate::{Nanos, NodeId, Payload, SourceId, Timestamp, TriggerType};
+use crate::{Nanos, NodeId, Payload, SourceId, Timestamp};
 use std::mem::size_of;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -13,8 +13,7 @@ const MESSAGE: u8 = 2;
 const LINK: u8 = 3;
 const ORDERS: u8 = 4;
 const STOP: u8 = 5;
-const TRIGGER: u8 = 6;
-const DIGEST: u8 = 7;
+const DIGEST: u8 = 6;
 
 /// Flags of a link.
 const UP: u8 = 1;
@@ -47,7 +46,7 @@ fn content_bytes<P>(input: &Input<P>) -> usize {
         Input::Round { .. } => 8,
         Input::Message(message) => size_of::<HeaderBytes>() + message.body.head_bytes(),
         Input::Orders(Orders { exclusions: Some((sources, nodes)), .. }) => 4 * (sources.len() + nodes.len()),
-        Input::Link { .. } | Input::Orders(_) | Input::Stop | Input::Trigger { .. } | Input::Digest(_) => 0,
+        Input::Link { .. } | Input::Orders(_) | Input::Stop | Input::Digest(_) => 0,
     }
 }
 
@@ -72,33 +71,27 @@ pub(super) fn emit<P: Payload>(head: &mut Vec<u8>, inputs: Vec<Input<P>>) {
                     sources.iter().map(|source| source.0).chain(nodes.iter().map(|node| node.to_code()));
                 codes.for_each(|code| head.extend_from_slice(&code.to_le_bytes()));
             }
-            Input::Link { .. }
-            | Input::Orders(_)
-            | Input::Stop
-            | Input::Trigger { .. }
-            | Input::Digest(_) => {}
+            Input::Link { .. } | Input::Orders(_) | Input::Stop | Input::Digest(_) => {}
         }
     }
 }
 
 /// Returns the fixed part of an input.
 fn fixed<P>(input: &Input<P>) -> InputBytes {
-    let (kind, flags, detail, value) = match input {
-        Input::Round { now, .. } => (ROUND, 0, 0, now.0),
-        Input::Message(_) => (MESSAGE, 0, 0, 0),
-        Input::Link { node, up } => (LINK, u8::from(*up) * UP, 0, u64::from(node.to_code())),
+    let (kind, flags, value) = match input {
+        Input::Round { now, .. } => (ROUND, 0, now.0),
+        Input::Message(_) => (MESSAGE, 0, 0),
+        Input::Link { node, up } => (LINK, u8::from(*up) * UP, u64::from(node.to_code())),
         Input::Orders(Orders { hold, pause, exclusions }) => {
             let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
             let flags = flag(*hold, HOLD) | flag(*pause, PAUSE) | flag(exclusions.is_some(), EXCLUSIONS);
             let sources = exclusions.as_ref().map_or(0, |(sources, _)| sources.len());
-            (ORDERS, flags, 0, sources as u64)
+            (ORDERS, flags, sources as u64)
         }
-        Input::Stop => (STOP, 0, 0, 0),
-        Input::Trigger { time, kind } => (TRIGGER, 0, kind.0, time.0),
-        Input::Digest(digest) => (DIGEST, 0, 0, u64::from(*digest)),
+        Input::Stop => (STOP, 0, 0),
+        Input::Digest(digest) => (DIGEST, 0, u64::from(*digest)),
     };
-    let (detail, value) = (U16::new(detail), U64::new(value));
-    InputBytes { kind, flags, detail, content_bytes: U32::ZERO, value }
+    InputBytes { kind, flags, reserved: U16::ZERO, content_bytes: U32::ZERO, value: U64::new(value) }
 }
 
 /// Reads the inputs.
@@ -136,10 +129,6 @@ fn parse_input<P: Payload>(fixed: &InputBytes, content: &[u8]) -> Result<Input<P
             Ok(Input::Link { node: node.ok_or(bad("node of a link", value))?, up: flags(UP)? != 0 })
         }
         STOP => empty(content).map(|()| Input::Stop),
-        TRIGGER => {
-            empty(content)?;
-            Ok(Input::Trigger { time: Timestamp(value), kind: TriggerType(fixed.detail.get()) })
-        }
         DIGEST => {
             empty(content)?;
             Ok(Input::Digest(u32::try_from(value).map_err(|_| bad("digest", value))?))

@@ -11,8 +11,8 @@ layout! {
         kind: u8,
         /// Offset 1: flags of the input.
         flags: u8,
-        /// Offset 2: type of a trigger, otherwise 0.
-        detail: U16,
+        /// Offset 2: zero.
+        reserved: U16,
         /// Offset 4: bytes of the content that follows.
         content_bytes: U32,
         /// Offset 8: value of the input, by its kind.

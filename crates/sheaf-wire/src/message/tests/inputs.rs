@@ -2,7 +2,7 @@
 
 use super::{body, encode, header};
 use crate::message::{Body, DecodeError, Input, Message, Orders, SuperFragments};
-use crate::{Nanos, NodeId, SourceId, Timestamp, TriggerType};
+use crate::{Nanos, NodeId, SourceId, Timestamp};
 use bytes::Bytes;
 use proptest::prelude::*;
 
@@ -25,8 +25,6 @@ fn input() -> impl Strategy<Value = Input<Bytes>> {
             .prop_map(|(index, up)| Input::Link { node: NodeId::readout(index), up }),
         orders().prop_map(Input::Orders),
         Just(Input::Stop),
-        (any::<u64>(), any::<u16>())
-            .prop_map(|(time, kind)| Input::Trigger { time: Timestamp(time), kind: TriggerType(kind) }),
         any::<u32>().prop_map(Input::Digest),
     ]
 }
