@@ -7,6 +7,10 @@ use sheaf_wire::{Nanos, NodeId};
 /// Number of signs of life within the silence after which the active replica is suspected.
 const HEARTBEATS: u64 = 5;
 
+/// Longest interval of signs of life. Requests to voters are repeated as often, and a process whose end the kernel has reported is succeeded
+/// at once, however long a silent one may be silent.
+const LONGEST_HEARTBEAT: Nanos = Nanos::from_millis(100);
+
 /// Times of the replicas.
 #[derive(Clone, Copy, Debug)]
 pub struct StandbyTimes {
@@ -23,7 +27,7 @@ pub struct StandbyTimes {
 impl StandbyTimes {
     /// Returns the interval of signs of life to the other replica and to voters.
     pub(super) fn heartbeat(&self) -> Nanos {
-        Nanos(self.suspicion.0 / HEARTBEATS)
+        Nanos(self.suspicion.0 / HEARTBEATS).min(LONGEST_HEARTBEAT)
     }
 
     /// Returns the times of requests to voters.
@@ -63,4 +67,21 @@ pub fn voters(candidates: impl IntoIterator<Item = NodeId>, most: usize) -> Vec<
 #[must_use]
 pub const fn voters_silence(suspicion: Nanos) -> Nanos {
     Nanos(suspicion.0 - suspicion.0 / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_of_life_and_votes_do_not_wait_for_a_long_suspicion() {
+        let times = |suspicion| {
+            let other = Nanos::from_secs(1);
+            StandbyTimes { suspicion, lag: other, start: other, quorum: other }
+        };
+        assert_eq!(times(Nanos::from_millis(250)).heartbeat(), Nanos::from_millis(50));
+        let patient = times(Nanos::from_secs(600));
+        assert_eq!(patient.heartbeat(), LONGEST_HEARTBEAT);
+        assert!(patient.votes().retransmit < LONGEST_HEARTBEAT);
+    }
 }
