@@ -9,6 +9,9 @@ use std::path::PathBuf;
 /// Time in which each agent must answer: some of them wait for their scheduler.
 const ANSWER_TIMEOUT: Nanos = Nanos::from_secs(120);
 
+/// Function of the scripts that have a run.
+const TAKE_RUN_TEXT: &str = include_str!("run.sh");
+
 /// A system that is to be launched.
 #[derive(Clone, Debug)]
 pub struct Launch {
@@ -59,12 +62,12 @@ impl Launch {
         config
     }
 
-    /// Returns the words of `sheaf run` with this configuration file, quoted for a shell.
-    pub(crate) fn run_words(&self, file: &str) -> Result<String, LaunchError> {
+    /// Returns the function of a shell that takes a run with this configuration file to its end. `file` is quoted for a shell.
+    pub(crate) fn take_run(&self, file: &str) -> Result<String, LaunchError> {
         let mut words = vec![file.to_owned()];
         for flag in &self.run_flags {
             words.push(words::shell("the flag of `sheaf run`", flag)?);
         }
-        Ok(words.join(" "))
+        Ok(words::filled(TAKE_RUN_TEXT, &[("@RUN@", words.join(" "))]))
     }
 }

@@ -90,7 +90,7 @@ impl Launch {
             ("@KEY@", words::shell("the path of the key", &self.key())?),
             ("@PORT@", self.port.to_string()),
             ("@HOST@", HOST.to_owned()),
-            ("@RUN@", self.run_words("\"$configuration\"")?),
+            ("@TAKE_RUN@\n", self.take_run("\"$configuration\"")?),
         ];
         Ok(words::filled(SCRIPT_TEXT, &fill))
     }

@@ -26,6 +26,8 @@ run=
 interrupted=
 trap 'interrupted=1; [ -z "$run" ] || kill -TERM "$run"' TERM
 
+@TAKE_RUN@
+
 # The hosts of the allocation, and the address by which Slurm reaches each.
 mapfile -t hosts < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 if [ "${#hosts[@]}" -lt @HOSTS@ ]; then
@@ -77,15 +79,7 @@ for ((index = 1; index < @HOSTS@; index++)); do
 done
 
 [ -z "$interrupted" ] || exit 1
-"$sheaf" run @RUN@ &
-run=$!
-# A signal interrupts `wait`, and the run goes on to its end.
-interrupted=1
-while [ -n "$interrupted" ]; do
-    interrupted=
-    wait "$run"
-    status=$?
-done
+take_run
 
 # All files are closed. The end of this script would end the agents, too.
 [ "${#agents[@]}" = 0 ] || kill "${agents[@]}"

@@ -59,7 +59,7 @@ impl Launch {
             ("@PLACE@", words::shell("the working directory", &self.place)?),
             ("@KEY@", words::shell("the path of the key", &self.key())?),
             ("@AGENTS@\n", self.agents(&hosts, &placement)?),
-            ("@RUN@", self.run_words("\"$directory/run.toml\"")?),
+            ("@TAKE_RUN@\n", self.take_run("\"$directory/run.toml\"")?),
         ];
         let (start, end) = (self.path("start.sh"), self.path("end-agents.sh"));
         files.push(PlannedFile::text(end.clone(), SCRIPT, words::filled(END_TEXT, &fill)));

@@ -35,19 +35,13 @@ interrupted=
 trap 'interrupted=1; [ -z "$run" ] || kill -TERM "$run"' TERM HUP
 trap 'interrupted=1' INT
 
+@TAKE_RUN@
+
 touch "$processes" || exit 1
 @AGENTS@
 status=1
 if [ -z "$interrupted" ]; then
-    "$sheaf" run @RUN@ &
-    run=$!
-    # A signal interrupts `wait`, and the run goes on to its end.
-    interrupted=1
-    while [ -n "$interrupted" ]; do
-        interrupted=
-        wait "$run"
-        status=$?
-    done
+    take_run
 fi
 bash "$directory/end-agents.sh"
 exit "$status"

@@ -39,6 +39,15 @@ pub(super) fn hosts_in(text: &str) -> Vec<(String, String, Option<String>)> {
     nodes.into_iter().map(|node| (node.name, node.address.expect("it has an address"), node.agent)).collect()
 }
 
+/// Checks name, address and agent of all nodes of a launch.
+#[track_caller]
+pub(super) fn assert_hosts(plan: &LaunchPlan, hosts: &[(&str, &str, Option<&str>)]) {
+    let nodes = hosts_in(text_of(plan, "/data/launch/run.toml"));
+    let nodes: Vec<_> =
+        nodes.iter().map(|(name, address, agent)| (&**name, &**address, agent.as_deref())).collect();
+    assert_eq!(nodes, hosts);
+}
+
 /// Checks that a shell takes a script, without running it.
 pub(super) fn assert_shell_takes(script: &str) {
     let directory = std::env::temp_dir();

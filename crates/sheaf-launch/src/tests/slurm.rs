@@ -1,6 +1,6 @@
 //! Jobs of Slurm.
 
-use super::{assert_shell_takes, hosts_in, launch, text_of};
+use super::{assert_hosts, assert_shell_takes, launch, text_of};
 use crate::words::filled;
 use crate::{Launch, SlurmOptions};
 use proptest::prelude::*;
@@ -19,19 +19,16 @@ fn sbatch(script: &str) -> Vec<&str> {
 #[test]
 fn nodes_are_dealt_out_to_the_hosts_of_an_allocation() {
     let plan = launch(SYSTEM).slurm(&options(3)).expect("it fits");
-    let nodes = hosts_in(text_of(&plan, "/data/launch/run.toml"));
-    let nodes: Vec<_> =
-        nodes.iter().map(|(name, address, agent)| (&**name, &**address, agent.as_deref())).collect();
-    assert_eq!(
-        nodes,
-        [
+    assert_hosts(
+        &plan,
+        &[
             ("evm", "sheaf-host-0:7401", None),
             ("ru0", "sheaf-host-0:7402", None),
             ("ru1", "sheaf-host-1:7403", Some("sheaf-host-1:7400")),
             ("ru2", "sheaf-host-2:7404", Some("sheaf-host-2:7400")),
             ("bu0", "sheaf-host-0:7405", None),
             ("bu1", "sheaf-host-1:7406", Some("sheaf-host-1:7400")),
-        ]
+        ],
     );
     let files: Vec<_> = plan.files.iter().map(|file| (&*file.path, file.mode)).collect();
     assert_eq!(

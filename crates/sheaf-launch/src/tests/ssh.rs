@@ -1,6 +1,6 @@
 //! Launches by ssh.
 
-use super::{assert_shell_takes, hosts_in, launch, text_of};
+use super::{assert_hosts, assert_shell_takes, hosts_in, launch, text_of};
 use crate::Launch;
 use proptest::prelude::*;
 
@@ -13,18 +13,15 @@ fn hosts(names: &[&str]) -> Vec<String> {
 #[test]
 fn agents_are_started_on_other_hosts_and_the_run_here() {
     let plan = launch(SYSTEM).ssh(&hosts(&["daq1", "operator@daq2"])).expect("it fits");
-    let nodes = hosts_in(text_of(&plan, "/data/launch/run.toml"));
-    let nodes: Vec<_> =
-        nodes.iter().map(|(name, address, agent)| (&**name, &**address, agent.as_deref())).collect();
-    assert_eq!(
-        nodes,
-        [
+    assert_hosts(
+        &plan,
+        &[
             ("evm", "daq1:7401", None),
             ("ru0", "daq1:7402", None),
             ("ru1", "daq2:7403", Some("daq2:7400")),
             ("bu0", "daq1:7404", None),
             ("bu1", "daq2:7405", Some("daq2:7400")),
-        ]
+        ],
     );
     let script = text_of(&plan, "/data/launch/start.sh");
     let start = "start_agent operator@daq2 'mkdir -p /data/launch /data && (umask 077; cat > /data/launch/agents.key.daq2) && \
