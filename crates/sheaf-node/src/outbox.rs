@@ -282,10 +282,10 @@ impl Outbox {
 
     /// Sends a message, or keeps it for later.
     ///
-    /// An acknowledgement replaces one at the end of the backlog, since each is cumulative. A repeated message replaces
-    /// an earlier copy that still waits. Otherwise the repetitions of a node would fill the link of a slow peer, and
-    /// important messages would wait behind them. So would those of a replica behind its requests for a vote. The end of a session of the peer replaces all messages of channels
-    /// with it: the session would work in vain until the last of them was sent.
+    /// An acknowledgement replaces one at the end of the backlog, since each is cumulative. A repeated message, or a repeated
+    /// request for a vote, replaces an earlier copy that still waits. Otherwise the repetitions of a node would fill the link
+    /// of a slow peer, and important messages would wait behind them. The end of a session of the peer replaces all messages
+    /// of channels with it: the session would work in vain until the last of them was sent.
     pub fn send(&mut self, transmit: Transmit<Bytes>) {
         let Transmit { to, message } = self.address(transmit);
         let kind = Kind::of(&message);

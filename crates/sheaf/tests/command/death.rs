@@ -2,7 +2,8 @@
 
 use crate::child::{Running, ScratchDirectory, signal, wait_until};
 use crate::output::{
-    assert_adds_up, assert_books_match_files, directory, dump, field, incomplete_events, number, verify,
+    assert_adds_up, assert_books_match_files, bytes_written, directory, dump, field, incomplete_events,
+    number, verify,
 };
 use serde_json::json;
 use sheaf_store::run::RunReader;
@@ -45,13 +46,7 @@ fn start_over(scratch: &ScratchDirectory, transport: &str) -> Running {
 
 /// Returns the number of bytes in the event files of a builder.
 fn written(run: &Path, builder: &str) -> u64 {
-    let Ok(entries) = std::fs::read_dir(run) else { return 0 };
-    let of_builder = |entry: std::io::Result<std::fs::DirEntry>| {
-        let entry = entry.ok()?;
-        let name = entry.file_name().into_string().ok()?;
-        name.contains(&format!("_{builder}_")).then(|| entry.metadata().ok().map(|file| file.len()))?
-    };
-    entries.filter_map(of_builder).sum()
+    bytes_written(run, |name| name.contains(&format!("_{builder}_")))
 }
 
 /// Returns the events in the files of a run that may be in progress, each with whether it is complete.

@@ -57,6 +57,13 @@ pub(crate) fn directory(scratch: &ScratchDirectory, summary: &Value) -> PathBuf 
     scratch.join(field(summary, "output").as_str().expect("the run has an output"))
 }
 
+/// Returns the number of bytes in those files of a run whose names are wanted. The run may be in progress, or not have begun.
+pub(crate) fn bytes_written(run: &Path, is_wanted: impl Fn(&str) -> bool) -> u64 {
+    let files = std::fs::read_dir(run).into_iter().flatten().flatten();
+    let files = files.filter(|file| file.file_name().to_str().is_some_and(&is_wanted));
+    files.filter_map(|file| Some(file.metadata().ok()?.len())).sum()
+}
+
 /// Returns everything that `sheaf dump --csv` prints for a path.
 #[track_caller]
 pub(crate) fn dump(path: &Path) -> Vec<Line> {

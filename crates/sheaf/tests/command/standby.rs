@@ -2,7 +2,9 @@
 
 use crate::child::{Running, ScratchDirectory, signal, wait_until};
 use crate::nodes::free_ports;
-use crate::output::{assert_adds_up, assert_books_match_files, directory, field, number, verify};
+use crate::output::{
+    assert_adds_up, assert_books_match_files, bytes_written, directory, field, number, verify,
+};
 use serde_json::Value;
 
 /// A run without a limit. The random triggers go on while nobody takes them.
@@ -44,9 +46,7 @@ fn start_with(scratch: &ScratchDirectory, config: &str, arguments: &str) -> Runn
 
 /// Returns the number of bytes in the event files of the run.
 fn written(scratch: &ScratchDirectory) -> u64 {
-    let entries = std::fs::read_dir(scratch.join("runs/run000001")).into_iter().flatten().flatten();
-    let files = entries.filter(|entry| entry.path().extension().is_some_and(|end| end == "sheaf"));
-    files.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum()
+    bytes_written(&scratch.join("runs/run000001"), |name| name.ends_with(".sheaf"))
 }
 
 fn wait_for_work(running: &Running, scratch: &ScratchDirectory) {
