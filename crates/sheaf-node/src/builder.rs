@@ -433,7 +433,7 @@ impl BuilderNode {
             return true;
         }
         if self.role.is_finished() {
-            return self.outbox.may_end(now, &self.vigil, self.role.manager_liveness());
+            return self.vigil.may_end(now, self.outbox.may_be_asked(), self.role.manager_liveness());
         }
         if let Some(closed_at) = self.closed_at {
             return !self.vigil.lingers(now, closed_at, self.role.manager_liveness());

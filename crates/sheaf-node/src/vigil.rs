@@ -34,6 +34,11 @@ impl Vigil {
         }
     }
 
+    /// Returns whether a node whose role is finished may end: nobody may ask it for a vote, or the event manager has ended.
+    pub(crate) fn may_end(&self, now: Timestamp, may_be_asked: bool, manager: &Liveness) -> bool {
+        !may_be_asked || self.end(now, manager).is_some()
+    }
+
     /// Returns the reason why the node gives up, if it does.
     pub(crate) fn end(&self, now: Timestamp, manager: &Liveness) -> Option<NodeError> {
         let mut manager = *manager;

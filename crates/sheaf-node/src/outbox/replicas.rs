@@ -1,10 +1,9 @@
 //! Messages between a node and the two replicas of the event manager.
 
 use super::{Arriving, Kind, Outbox, frame_of};
-use crate::vigil::Vigil;
 use bytes::Bytes;
 use sheaf_protocol::Transmit;
-use sheaf_protocol::liveness::{LinkStatus, Liveness};
+use sheaf_protocol::liveness::LinkStatus;
 use sheaf_protocol::standby::{Admission, Member};
 use sheaf_wire::machine::Identity;
 use sheaf_wire::message::{Body, Message};
@@ -29,10 +28,9 @@ impl Outbox {
         self.is_replica = true;
     }
 
-    /// Returns whether a node whose role is finished may end: it does not vote, or the event manager has ended.
-    pub(crate) fn may_end(&self, now: Timestamp, vigil: &Vigil, manager: &Liveness) -> bool {
-        let may_be_asked = self.member.as_ref().is_some_and(|links| links.member.may_be_asked());
-        !may_be_asked || vigil.end(now, manager).is_some()
+    /// Returns whether a replica of the event manager may still ask this node for a vote.
+    pub(crate) fn may_be_asked(&self) -> bool {
+        self.member.as_ref().is_some_and(|links| links.member.may_be_asked())
     }
 
     /// Begins a round of the node, for its judgement of replicas.
