@@ -1,5 +1,6 @@
 //! Requests of an operator to a run, and its pauses.
 
+use serde::{Deserialize, Serialize};
 use sheaf_wire::{Nanos, NodeId, SourceId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -135,7 +136,7 @@ impl WantedExclusions {
 }
 
 /// The pauses of a run, which do not count in its duration.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Pauses {
     /// When the change that comes next was asked for. Triggers until then come before it.
     pub(crate) asked_at: Option<Timestamp>,

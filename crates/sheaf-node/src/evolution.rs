@@ -1,5 +1,6 @@
 //! Evolution of a run: events that ended at each builder unit in each interval.
 
+use serde::{Deserialize, Serialize};
 use sheaf_wire::{Nanos, Timestamp};
 
 /// The first interval. It doubles when the run outgrows [`INTERVALS`] of them.
@@ -9,7 +10,7 @@ const SHORTEST: Nanos = Nanos::from_millis(50);
 const INTERVALS: usize = 240;
 
 /// Events by builder unit and interval. Memory: up to 240 numbers for each builder unit, however long the run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evolution {
     begun_at: Option<Timestamp>,
     interval: Nanos,

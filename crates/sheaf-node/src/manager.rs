@@ -1,6 +1,7 @@
 //! The event manager on a thread: triggers in, the run's course, the books at the end.
 
 mod events;
+mod snapshot;
 mod standby;
 mod succession;
 mod turn;

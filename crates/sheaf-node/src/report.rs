@@ -5,6 +5,7 @@ use crate::outbox::OutboxStats;
 use crate::telemetry::NodeNames;
 use bytes::Bytes;
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 use sheaf_protocol::ledger::{Ledger, NodeBooks};
 use sheaf_protocol::manager::{Awaited, AwaitedNodes, DeadTime, Ended, EventManager};
 use sheaf_protocol::numbering::Shift;
@@ -22,7 +23,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const LONGEST_LATENCY_NS: u64 = 3_600_000_000_000;
 
 /// The event manager's account of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunReport {
     /// The books of all triggers.
     pub ledger: Ledger,
@@ -50,6 +51,7 @@ pub struct RunReport {
     /// Fragments in events stored.
     pub stored_fragments: u64,
     /// Time from a trigger to the news that its event has ended, in nanoseconds, on the event manager's clock.
+    #[serde(with = "histogram")]
     pub latency: Histogram<u64>,
     /// The same times in fixed buckets, for metrics; of the whole run, with its warm-up.
     pub latency_buckets: Buckets,
@@ -82,10 +84,12 @@ pub struct RunReport {
     /// Whether the run has gone on without a standby that it was to have.
     pub unprotected: bool,
     /// Reason why this replica of the event manager had no part in the run any more when it ended, if it had none.
+    #[serde(skip)]
     pub retired: Option<Retirement>,
     /// Whether it ended because an operator wanted the next run.
     pub switched: bool,
     /// Messages that the event manager's link did not send or understand.
+    #[serde(skip)]
     pub outbox: OutboxStats,
     /// Sources that were off, in the order in which they were found.
     pub shifts: Vec<Shift>,
@@ -94,11 +98,12 @@ pub struct RunReport {
     /// Nodes that an operator has excluded, and that never were there.
     pub left_out: Vec<NodeId>,
     /// Account of the link to the trigger supervisor, where one gives the triggers.
+    #[serde(skip)]
     pub trigger_link: Option<LinkReport>,
 }
 
 /// Ended events of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Events stored or rejected.
     pub built: u64,
@@ -108,9 +113,36 @@ pub struct Tally {
     pub bytes: ByteCount,
 }
 
+/// A histogram of latencies as its values and their counts.
+mod histogram {
+    use hdrhistogram::Histogram;
+    use serde::de::{Deserialize, Deserializer};
+    use serde::ser::{Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(histogram: &Histogram<u64>, to: S) -> Result<S::Ok, S::Error> {
+        let recorded = histogram.iter_recorded();
+        let counts = recorded.map(|step| (step.value_iterated_to(), step.count_at_value()));
+        // With their number in front.
+        counts.collect::<Vec<_>>().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Histogram<u64>, D::Error> {
+        let mut histogram = super::latencies();
+        for (value, count) in Vec::<(u64, u64)>::deserialize(from)? {
+            histogram.saturating_record_n(value, count);
+        }
+        Ok(histogram)
+    }
+}
+
+/// Returns an empty histogram of latencies.
+fn latencies() -> Histogram<u64> {
+    let latency = Histogram::new_with_bounds(1, LONGEST_LATENCY_NS, 3);
+    latency.expect("the bounds are constant and in order")
+}
+
 impl Default for RunReport {
     fn default() -> Self {
-        let latency = Histogram::new_with_bounds(1, LONGEST_LATENCY_NS, 3);
         Self {
             ledger: Ledger::default(),
             nodes: BTreeMap::new(),
@@ -124,7 +156,7 @@ impl Default for RunReport {
             fragments: 0,
             bytes: ByteCount::ZERO,
             stored_fragments: 0,
-            latency: latency.expect("the bounds are constant and in order"),
+            latency: latencies(),
             latency_buckets: Buckets::default(),
             started_at: None,
             evolution: Evolution::default(),

@@ -3,10 +3,11 @@
 use rand::RngExt;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
+use serde::{Deserialize, Serialize};
 use sheaf_wire::{Nanos, Timestamp};
 
 /// When triggers happen.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum TriggerRate {
     /// At equal distances.
     Fixed {
@@ -23,7 +24,7 @@ pub enum TriggerRate {
 }
 
 /// Makes the times of triggers.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct TriggerClock {
     rate: TriggerRate,
     start: Timestamp,

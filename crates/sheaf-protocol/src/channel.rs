@@ -11,6 +11,7 @@
 
 use crate::liveness::{LinkStatus, Liveness};
 use crate::machine::{Deadline, Identity, Why};
+use serde::{Deserialize, Serialize};
 use sheaf_wire::message::{Body, Header, Message};
 use sheaf_wire::{Nanos, NodeId, SessionId, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
@@ -26,7 +27,7 @@ const LONGEST_WAIT: u64 = 16;
 const ACKNOWLEDGE_AFTER_MESSAGES: u32 = 16;
 
 /// Times of a channel.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ChannelTimes {
     /// Time without acknowledgement after which a message is repeated. It doubles with every repetition.
     pub retransmit: Nanos,
@@ -52,7 +53,8 @@ pub enum Received {
     },
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "P: sheaf_wire::Payload")]
 struct Sent<P> {
     sequence: u64,
     repeat_at: Timestamp,
@@ -62,7 +64,8 @@ struct Sent<P> {
 }
 
 /// One side of the channel to one peer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "P: sheaf_wire::Payload")]
 pub struct Channel<P> {
     peer: NodeId,
     peer_session: Option<SessionId>,

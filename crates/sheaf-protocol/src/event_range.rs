@@ -1,5 +1,6 @@
 //! Ranges of event ids.
 
+use serde::{Deserialize, Serialize};
 use sheaf_wire::EventId;
 
 /// A half-open range of event ids.
@@ -7,7 +8,7 @@ use sheaf_wire::EventId;
 /// Usually events arrive, are requested, answered and released in consecutive order, so queues of ranges cost next to nothing per
 /// event. A range on the wire also has an attempt ([`sheaf_wire::message::EventRange`]) or an outcome
 /// ([`sheaf_wire::message::Release`]).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EventIdRange {
     first: u64,
     count: u64,

@@ -2,11 +2,12 @@
 
 use crate::event_range::EventIdRange;
 use crate::range_set::{Grown, RangeSet};
+use serde::{Deserialize, Serialize};
 use sheaf_wire::EventId;
 
 /// A set of event ids, stored as ranges. When there are too many ranges, the lowest two are joined, so that the gap
 /// between them counts as ended, too: such an old id is late in any case.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct EventSet {
     ranges: RangeSet,
     max_ranges: usize,
@@ -17,7 +18,7 @@ pub(crate) struct EventSet {
     growing: Option<Growing>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Growing {
     range: EventIdRange,
     /// The range may grow up to the id before this one without touching the next range.

@@ -2,6 +2,7 @@
 
 use crate::event_range::EventIdRange;
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use sheaf_wire::EventId;
 use std::ops::RangeInclusive;
 
@@ -12,7 +13,7 @@ const LENGTHS: RangeInclusive<usize> = 64..=1 << 20;
 const CROWDED_PART: usize = 16;
 
 /// A place for an event.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Entry<T> {
     /// The place is free.
     Free,
@@ -75,7 +76,7 @@ pub(crate) struct Moved {
 /// that its owner allows, and never beyond 2^20 places. It is never shortened, so that nothing is allocated in a steady state.
 ///
 /// Places are numbered from 0. An owner may keep further data of each event in lists of its own, by place.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct EventWindow<T> {
     /// The window. Its length is a power of two.
     window: Vec<Entry<T>>,

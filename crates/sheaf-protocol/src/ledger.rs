@@ -6,12 +6,13 @@
 //! from the other numbers. At the end of a run the two are compared: the stored events of the event manager must contain as
 //! many fragments as the readout units have booked as stored.
 
+use serde::{Deserialize, Serialize};
 use sheaf_wire::message::Count;
 use sheaf_wire::{DropReason, codes};
 use std::collections::BTreeMap;
 
 /// Ledger of triggers or fragments.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     /// Number received.
     pub received: u64,
@@ -76,6 +77,7 @@ pub(crate) fn each_drop(dropped: &BTreeMap<DropReason, u64>, line: &mut dyn FnMu
 codes! {
     u16:
     /// Counters that a node reports in addition to its ledger. The numbers are codes in messages and never change their meaning.
+    #[derive(Serialize, Deserialize)]
     Counter {
         /// Ledger: fragments received.
         Received = 1, "received";
@@ -155,7 +157,7 @@ impl Counter {
 }
 
 /// Books of a node that closes: a ledger (empty for builders) and counters.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeBooks {
     /// Fragments booked by a readout unit.
     pub fragments: Ledger,

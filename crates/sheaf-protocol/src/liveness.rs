@@ -12,10 +12,11 @@
 //! help |
 //! | unknown | as with a link that is up; a peer that has never sent a message, as with one that is down |
 
+use serde::{Deserialize, Serialize};
 use sheaf_wire::{Nanos, Timestamp};
 
 /// State of the link to a peer, as the driver of a role reports it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LinkStatus {
     /// The peer's process exists and can be reached.
     Up,
@@ -24,7 +25,7 @@ pub enum LinkStatus {
 }
 
 /// Limits after which a peer is given up. See the [module](self).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Patience {
     /// Time that a peer whose link is down may take to return.
     pub absence: Nanos,
@@ -37,7 +38,7 @@ impl Patience {
     pub const UNLIMITED: Self = Self { absence: Nanos::MAX, silence: Nanos::MAX };
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum LinkState {
     #[default]
     Unknown,
@@ -46,7 +47,7 @@ enum LinkState {
 }
 
 /// Signs of life of a peer. See the [module](self).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Liveness {
     /// Time of the last sign of life: a message, or a link that came up.
     sign_at: Option<Timestamp>,

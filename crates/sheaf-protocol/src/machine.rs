@@ -1,13 +1,15 @@
 //! Types that all machines share.
 
 use crate::event_range::EventIdRange;
+use serde::{Deserialize, Serialize};
 pub use sheaf_wire::machine::Identity;
 use sheaf_wire::message::Message;
 use sheaf_wire::{EventId, NodeId, Timestamp};
 use std::fmt;
 
 /// A message to send.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(bound = "P: sheaf_wire::Payload")]
 pub struct Transmit<P> {
     /// Receiver.
     pub to: NodeId,

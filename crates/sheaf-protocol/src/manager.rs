@@ -78,6 +78,7 @@ use phase::{Phase, RunPhase};
 use readouts::Readouts;
 use records::Records;
 use requirements::Requirements;
+use serde::{Deserialize, Serialize};
 pub(crate) use shaping::DISPATCH_EVENTS;
 use shaping::{Dispatches, Steering};
 use sheaf_wire::message::{Body, Count, Message};
@@ -86,7 +87,8 @@ use shifts::Shifts;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// See the [module](self) and the contract in the [crate documentation](crate).
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound = "P: sheaf_wire::Payload")]
 pub struct EventManager<P> {
     me: Identity,
     config: ManagerConfig,

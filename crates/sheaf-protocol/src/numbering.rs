@@ -5,6 +5,7 @@
 //! builder unit reports what disagrees ([`BuilderUnit::handle_disagreements`](crate::builder::BuilderUnit::handle_disagreements)),
 //! and the event manager, which has the reports of all builder units, recognises a steady [`Shift`] (`manager/shifts.rs`).
 
+use serde::{Deserialize, Serialize};
 pub use sheaf_wire::shift_record::ShiftPolicy;
 use sheaf_wire::{EventId, SourceId};
 
@@ -13,7 +14,7 @@ use sheaf_wire::{EventId, SourceId};
 pub(crate) const MOST_IN_FLIGHT: u64 = 1 << 20;
 
 /// A quantity of which several sources have a value in each event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quantity {
     /// Number of different values, after which they begin again at 0; 0: 2^64.
     pub modulus: u64,
@@ -73,7 +74,7 @@ impl Quantity {
 }
 
 /// Recognition of shifts by the event manager.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ShiftConfig {
     /// The quantities that are checked.
     pub quantities: Vec<Quantity>,
@@ -95,7 +96,7 @@ impl ShiftConfig {
 }
 
 /// A source whose fragments are in other events than they belong to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shift {
     /// The source.
     pub source: SourceId,

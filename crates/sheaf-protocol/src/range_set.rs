@@ -1,10 +1,11 @@
 //! A set of numbers that is kept as ranges.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 /// A set of numbers, most of them consecutive.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RangeSet {
     /// First number to last number of each range; ranges neither overlap nor touch.
     ranges: BTreeMap<u64, u64>,

@@ -44,7 +44,10 @@
 //! | module | holds |
 //! |---|---|
 //! | `pair` | a replica of the event manager: what it replicates, holds back, suspects |
+//! | `events`, `standing` | events for the driver of a replica, and its part in the run |
 //! | `config` | parameters, and what follows from them |
+//! | `stream` | the inputs on their way from the active replica to the other one |
+//! | `joining` | the snapshot for a replica that joins |
 //! | `replay` | rounds that the standby repeats, and the digests by which both compare |
 //! | `member` | any other node: which replica it listens to, and its vote |
 //! | `voter`, `proposer` | the register of the voters |
@@ -52,11 +55,15 @@
 mod campaign;
 mod change;
 mod config;
+mod events;
 mod founding;
+mod joining;
 mod member;
 mod pair;
 mod proposer;
 mod replay;
+mod standing;
+mod stream;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -64,8 +71,9 @@ mod voter;
 
 pub use change::{Change, NotAllowed};
 pub use config::{StandbyConfig, StandbyTimes, voters, voters_silence};
+pub use events::{PairEvent, Retirement};
 pub use member::{Admission, Member};
-pub use pair::{Pair, PairEvent, Retirement};
+pub use pair::Pair;
 pub use proposer::{Outcome, Proposer, VoteTimes};
-pub use replay::Round;
+pub use replay::{Round, Step};
 pub use voter::Voter;

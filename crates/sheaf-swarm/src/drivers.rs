@@ -26,6 +26,7 @@ mod hardware;
 mod net;
 mod options;
 mod order;
+mod replicas;
 mod supervision;
 mod terms;
 mod workers;

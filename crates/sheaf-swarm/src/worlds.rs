@@ -86,7 +86,7 @@ fn to_json(outcomes: &[(u64, Outcome)]) -> serde_json::Value {
 
 fn report(arguments: &Arguments, outcomes: &[(u64, Outcome)]) {
     let (mut good, mut accepted, mut stored, mut rounds, mut hash) = (0_u64, 0, 0, 0, 0_u64);
-    let mut take_overs = 0;
+    let (mut take_overs, mut joined) = (0, 0);
     for (seed, outcome) in outcomes {
         match outcome {
             Ok(report) => {
@@ -94,6 +94,7 @@ fn report(arguments: &Arguments, outcomes: &[(u64, Outcome)]) {
                 accepted += report.accepted;
                 stored += report.stored;
                 take_overs += report.take_overs;
+                joined += report.joined;
                 rounds += report.rounds;
                 hash = hash.wrapping_add(sheaf_swarm::dice::mix(seed ^ report.hash));
                 if arguments.seed.is_some() {
@@ -105,7 +106,10 @@ fn report(arguments: &Arguments, outcomes: &[(u64, Outcome)]) {
     }
     let failed: Vec<u64> =
         outcomes.iter().filter(|(_, outcome)| outcome.is_err()).map(|(seed, _)| *seed).collect();
-    let took_over = if take_overs > 0 { format!("; {take_overs} take-overs") } else { String::new() };
+    let took_over = match take_overs + joined {
+        0 => String::new(),
+        _ => format!("; {take_overs} take-overs, {joined} replicas joined"),
+    };
     print(&format!(
         "{} runs of the drivers: {} failed {failed:?}; {good} good, {accepted} triggers accepted, {stored} stored{took_over}; \
          {rounds} rounds; hash {hash:016x}\n",

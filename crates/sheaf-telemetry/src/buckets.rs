@@ -1,5 +1,7 @@
 //! Histograms of durations, with bounds in steps of 1, 2 and 5 from 10 microseconds to 100 seconds.
 
+use serde::{Deserialize, Serialize};
+
 /// Upper bounds of the buckets, in nanoseconds. Another bucket holds what is longer.
 pub const BOUNDS_NS: [u64; 22] = bounds();
 
@@ -20,7 +22,7 @@ const fn bounds() -> [u64; 22] {
 }
 
 /// Durations counted by length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buckets {
     counts: [u64; BOUNDS_NS.len() + 1],
     sum_ns: u64,

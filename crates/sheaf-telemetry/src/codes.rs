@@ -58,13 +58,15 @@ codes! {
     /// The event manager has a standby that has everything it acts on.
     STANDBY_READY = Info "standby-ready" "";
     /// A standby has taken over from the event manager.
-    TOOK_OVER = Warning "took-over" "Nothing is lost. Look why the other replica of the event manager ended or was silent; the run has no standby until its end.";
+    TOOK_OVER = Warning "took-over" "Nothing is lost. Look why the other replica of the event manager ended or was silent. The run has no standby until it is back (`standby-ready`).";
     /// The run goes on without a standby of its event manager.
-    RUN_UNPROTECTED = Warning "run-unprotected" "If the event manager dies now, the run ends. Look why its standby ended, or what slows it or its link.";
+    RUN_UNPROTECTED = Warning "run-unprotected" "If the event manager dies now, the run ends. Look why its standby ended, or what slows it or its link. A standby that is started again joins (`standby-ready`).";
     /// The process of a replica of the event manager has ended, and the other one goes on.
-    REPLICA_ENDED = Warning "replica-ended" "Look at its last messages, and at the kernel's log. The run has no standby until its end.";
+    REPLICA_ENDED = Warning "replica-ended" "Look at its last messages, and at the kernel's log. The run has no standby until it is back (`standby-ready`).";
+    /// An event manager that was started during the run becomes the standby of the active one.
+    REPLICA_JOINS = Info "replica-joins" "";
     /// A replica of the event manager has no more part in the run.
-    REPLICA_RETIRED = Warning "replica-retired" "The message has the reason. The other replica goes on.";
+    REPLICA_RETIRED = Warning "replica-retired" "The message has the reason. The other replica goes on. One that is started again joins as its standby.";
     /// The process of a node ended with an error, or died too often to be started again.
     PROCESS_ENDED = Error "process-ended" "Look at its last messages, and at the kernel's log.";
     /// The process of a node died, and is started again.

@@ -6,6 +6,7 @@ use crate::message::layout::layout;
 use crate::run_record::{RecordKind, RunRecord};
 use crate::{SourceId, Timestamp};
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::mem::size_of;
 use zerocopy::little_endian::{U32, U64};
@@ -30,7 +31,7 @@ layout! {
 /// A range of events in which a source was excluded by an operator, as event files have it.
 ///
 /// An exclusion has a second record when it ends: the last one counts ([`latest_exclusions`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExclusionRecord {
     /// Number of the exclusion in the run, from 0.
     pub index: u32,

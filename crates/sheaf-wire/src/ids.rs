@@ -1,36 +1,37 @@
 //! Numbers that name things: run, event, source, node, session.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The number of a run, chosen by the operator; it is in every message and file, so that leftovers of another run
 /// are recognised.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunNumber(pub u32);
 
 /// The number of an event within a run. Sources may start anywhere, skip values and deliver out of order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EventId(pub u64);
 
 /// The number of a source (front end): a module, board or optical link, in the detector's own numbering.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SourceId(pub u32);
 
 /// Type of the trigger that made an event: physics, calibration, random, ... in the experiment's own numbering.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TriggerType(pub u16);
 
 /// One incarnation of a node. A node that restarts has a new session, greater than its earlier ones, so that
 /// messages and files of its past life are recognised. Never zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionId(pub u64);
 
 /// The number of a configuration of the two replicas of the event manager. A configuration that replaces another one has
 /// a greater term. Zero means "none".
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Term(pub u64);
 
 /// Role of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Role {
     /// Event manager (EVM): owns the trigger stream, assigns events to builders.
@@ -58,7 +59,7 @@ impl Role {
 }
 
 /// A node of the system: its role and its index within that role, counted from zero in the configuration's order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeId {
     /// Role of the node.
     pub role: Role,

@@ -2,9 +2,10 @@
 
 use crate::message::{Body, Header, Message};
 use crate::{NodeId, RunNumber, SessionId, Term, Timestamp};
+use serde::{Deserialize, Serialize};
 
 /// Identity of a machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// Its role and index.
     pub node: NodeId,

@@ -16,6 +16,7 @@ mod inputs;
 pub mod layout;
 mod numbering;
 mod record;
+mod serial;
 mod vote;
 
 pub use codec::{DecodeError, PayloadSource};
@@ -39,6 +40,7 @@ use crate::{
     ByteCount, DropReason, EventId, Fragment, MissingSource, NodeId, Outcome, RunNumber, SessionId, SourceId,
     SuperFragment, Term, Timestamp, TriggerType,
 };
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Sender, with its run and session, and the sequence number in the ordered channel to the receiver.
@@ -164,7 +166,7 @@ pub struct Request {
 }
 
 /// Work of a builder unit on events that it has built. It may take any time, and the end of a run waits for it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Work {
     /// None: events are still being gathered, or the worker that would process them has failed or is absent.
     #[default]
@@ -193,7 +195,7 @@ impl Work {
 
 /// Whether a builder unit can have its events judged. The start of a run waits for it, and a builder unit that joins a run in
 /// progress grants no credit before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Readiness {
     /// The workers that it starts have loaded their filters, or it has none.
     #[default]
@@ -274,7 +276,7 @@ pub struct Assignment {
 }
 
 /// A range of events that ended alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Release {
     /// The first event.
     pub first: EventId,
@@ -303,7 +305,7 @@ pub struct PartRequest {
 }
 
 /// A range of events that a builder asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventRange {
     /// The first event.
     pub first: EventId,
@@ -356,7 +358,7 @@ pub struct EventWindow {
 }
 
 /// A range of events that a builder has, for readout units that send without being asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Destination {
     /// The events, and the attempt of their assignment.
     pub events: EventRange,
@@ -366,7 +368,7 @@ pub struct Destination {
 
 /// Traffic shaping wanted by the event manager. Sent when it changes, in the channel, and to readout units as a tick
 /// now and then, outside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
     /// Whether the barrel shifter is running. While it is stopped, builders keep to their credit and readout units use
     /// no slots.
@@ -414,7 +416,7 @@ impl<P> SuperFragments<P> {
 }
 
 /// The state of a readout unit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadoutStatus {
     /// Number of sources that it reads.
     pub sources: u32,
@@ -492,7 +494,7 @@ impl Command {
 }
 
 /// One number of a node's books: which count, of which reason (0 where the count has none), and its value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Count {
     /// The count's code, given in `sheaf_protocol::ledger`.
     pub code: u16,

@@ -3,10 +3,12 @@
 //! Codes are stable: they are in messages and files. Names are what JSON, tables and documents print.
 
 use crate::codes::codes;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 codes! {
     /// Outcome of a builder's work on an event.
+    #[derive(Serialize, Deserialize)]
     Outcome {
         /// Accepted by the filter and stored.
         Stored = 1, "stored";
@@ -22,6 +24,7 @@ codes! {
 codes! {
     /// Reason why a fragment or an event was dropped. The first group counts fragments at a readout unit, the second
     /// counts events at the event manager.
+    #[derive(Serialize, Deserialize)]
     DropReason {
         /// Fragment: this source had already delivered this event id.
         Duplicate = 1, "duplicate";
@@ -116,6 +119,7 @@ impl DropReason {
 
 codes! {
     /// Reason why a source has no fragment in an event.
+    #[derive(Serialize, Deserialize)]
     MissingReason {
         /// The source had sent nothing for this event when its time ran out.
         SourceSilent = 1, "source_silent";

@@ -4,6 +4,7 @@ use crate::checksum::{crc32c, crc32c_append};
 use crate::codes::codes;
 use crate::{SourceId, Timestamp};
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 /// Maximum length of the name of a run record in bytes.
 pub const MAX_RECORD_NAME_BYTES: usize = 256;
@@ -16,6 +17,7 @@ pub const MAX_SENT_RECORD_BYTES: usize = 1 << 20;
 
 codes! {
     /// Kind of a run record.
+    #[derive(Serialize, Deserialize)]
     RecordKind {
         /// State of a source at the beginning of the run, such as its configuration.
         Begin = 1, "begin";
@@ -43,7 +45,7 @@ impl RecordKind {
 
 /// Information that belongs to a run and to no event. The content is opaque to Sheaf, except that of
 /// shifts and exclusions.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Identifies the record in the run: copies have the number of their original, other records have other numbers.
     pub number: u64,
@@ -79,6 +81,7 @@ impl RunRecord {
 
 codes! {
     /// Answer to a run record.
+    #[derive(Serialize, Deserialize)]
     RecordAnswer {
         /// The event manager has the record; every node that stores events gets it.
         Kept = 0, "kept";

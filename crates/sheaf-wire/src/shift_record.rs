@@ -7,6 +7,7 @@ use crate::message::layout::layout;
 use crate::run_record::{MAX_RECORD_NAME_BYTES, RecordKind, RunRecord};
 use crate::{SourceId, Timestamp};
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use std::mem::size_of;
 use zerocopy::little_endian::{I64, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -14,6 +15,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 codes! {
     /// Reaction to a shift.
     #[derive(Default)]
+    #[derive(Serialize, Deserialize)]
     ShiftPolicy {
         /// It is reported. Events stay marked.
         #[default]

@@ -2,11 +2,12 @@
 
 use crate::mix::splitmix64;
 use crate::{EventId, TriggerType};
+use serde::{Deserialize, Serialize};
 
 /// A mix of trigger types. The type of an event is a function of its id and the seed, so that every node with both
 /// knows the type: the event manager, which triggers, and the emulated sources, which answer or do not. If triggers
 /// come at random times with a mean rate, so do the triggers of each type, with its share of the rate.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TriggerMix {
     seed: u64,
     /// Types, each with the sum of its weight and those before it.

@@ -1,11 +1,12 @@
 //! Instants, durations and sizes. Own integer types, so that a role needs no operating system to hold a time and a
 //! run log prints the same everywhere.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
 /// A duration in nanoseconds. Arithmetic saturates: a deadline of [`Nanos::MAX`] is "never".
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Nanos(pub u64);
 
 impl Nanos {
@@ -72,7 +73,7 @@ impl fmt::Display for Nanos {
 
 /// An instant: nanoseconds since an origin that the driver of a role chooses. On real nodes the origin is the Unix
 /// epoch; under simulation it is the start of the simulated run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Timestamp(pub u64);
 
 impl Timestamp {
@@ -114,7 +115,7 @@ impl fmt::Display for Timestamp {
 }
 
 /// A size in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ByteCount(pub u64);
 
 impl ByteCount {

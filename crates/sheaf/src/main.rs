@@ -214,7 +214,7 @@ const SOFTWARE: &str = concat!("sheaf ", env!("CARGO_PKG_VERSION"));
 const EXIT_FAILED: u8 = 1;
 
 /// The work was done, and its books do not balance, it lost something, or its check found problems.
-const EXIT_NOT_GOOD: u8 = 3;
+pub(crate) const EXIT_NOT_GOOD: u8 = 3;
 
 /// The work was done, on a run in progress: nothing is wrong so far.
 const EXIT_IN_PROGRESS: u8 = 4;

@@ -9,6 +9,7 @@ mod local;
 
 pub(crate) use local::{Launch, LocalProcess, NodeKey};
 
+use crate::EXIT_NOT_GOOD;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::process::ExitStatus;
@@ -28,6 +29,8 @@ pub(crate) struct ProcessEnd {
     pub(crate) is_success: bool,
     /// Whether it died. One that ended with a message of its own would end the same way again.
     pub(crate) has_died: bool,
+    /// Whether it says that it has no more part in the run: a replica of the event manager that was succeeded or dismissed.
+    pub(crate) is_retired: bool,
 }
 
 impl From<ExitStatus> for ProcessEnd {
@@ -36,6 +39,7 @@ impl From<ExitStatus> for ProcessEnd {
             status: status.to_string(),
             is_success: status.success(),
             has_died: matches!(status.code(), None | Some(EXIT_PANICKED)),
+            is_retired: status.code() == Some(EXIT_NOT_GOOD.into()),
         }
     }
 }

@@ -376,6 +376,7 @@ impl Family {
 
     fn check(&mut self, index: usize, closing: bool) -> anyhow::Result<()> {
         let has_other_replica = self.has_other_replica(index);
+        let may_join = has_other_replica && !self.managers().any(Process::has_succeeded);
         let process = &mut self.processes[index];
         if let Some(handed_over) = self.next.take_handed_over(process.node.id) {
             process.handed_over = Some(handed_over);
@@ -390,9 +391,14 @@ impl Family {
             log_as!(PROCESS_RESTARTED, peer = name; "{name} ended ({status}); it is started again, as asked for");
             return self.start_again(index);
         }
-        let again = process.node.id.role != Role::Manager && !closing && !is_over && end.has_died;
+        let may_return = match process.node.id.role {
+            Role::Manager => may_join && (end.has_died || end.is_retired),
+            _ => end.has_died,
+        };
+        let again = may_return && !closing && !is_over;
         if again && process.restarts.died(process.started.elapsed().into()).is_some() {
-            log_as!(PROCESS_RESTARTED, peer = name; "{name} died ({status}); it is restarted");
+            let what = if end.has_died { "died" } else { "ended" };
+            log_as!(PROCESS_RESTARTED, peer = name; "{name} {what} ({status}); it is restarted");
             return self.start_again(index);
         }
         if again {

@@ -5,13 +5,14 @@
 
 use super::ManagerNode;
 use crate::outbox::Outbox;
+use crate::report::RunReport;
 use crate::telemetry::{ManagerSeries, Telemetry};
 use crate::worker::{NodeError, Progress};
 use bytes::Bytes;
 use sheaf_protocol::Identity;
 use sheaf_protocol::liveness::LinkStatus;
 use sheaf_protocol::manager::{EventManager, ManagerConfig};
-use sheaf_protocol::standby::{Pair, PairEvent, Retirement, Round, StandbyConfig};
+use sheaf_protocol::standby::{Pair, PairEvent, Retirement, Round, StandbyConfig, Step};
 use sheaf_telemetry::{SeriesList, log_as, muted};
 use sheaf_wire::message::{Input, Message, Orders};
 use sheaf_wire::{Nanos, NodeId, Role, SessionId, Timestamp};
@@ -37,7 +38,7 @@ pub(super) struct Replica {
     /// Nodes to which there is a link.
     up: BTreeSet<NodeId>,
     /// Orders that the other replica has.
-    orders: Orders,
+    pub(super) orders: Orders,
     /// Time of this process, and time of the run at that moment.
     clock: (Timestamp, Timestamp),
     /// Time without an event manager before this replica took over, until the role knows of it.
@@ -158,9 +159,11 @@ impl ManagerNode {
         let stop = self.course.stop.swap(false, Ordering::Relaxed);
         let changed = orders != replica.orders;
         let has_arrived = !replica.arrived.is_empty() || !replica.links.is_empty();
+        let has_arrived = has_arrived || replica.pair.wants_snapshot();
         if !(has_arrived || changed || stop || stall > Nanos::ZERO || replica.due_at <= now) {
             return false;
         }
+        self.begin_joining(replica, now);
         let pair = &mut replica.pair;
         pair.take(|| Input::Round { now, stall });
         if changed {
@@ -196,17 +199,54 @@ impl ManagerNode {
     /// Repeats the rounds of the active replica that have arrived.
     fn repeat_rounds(&mut self, replica: &mut Replica, local: Timestamp) -> bool {
         let mut busy = false;
-        while let Some(round) = replica.pair.poll_round() {
+        while let Some(step) = replica.pair.poll_step() {
             busy = true;
-            replica.clock = (local, round.now);
-            if let Some(session) = replica.pair.manager_session().filter(|_| !replica.is_ready) {
-                replica.is_ready = true;
-                self.become_manager(replica, session, round.now);
-                continue;
+            match step {
+                Step::Aside => self.step_aside(replica),
+                Step::Snapshot(state) => match self.restore(replica, &state) {
+                    Ok(now) => {
+                        replica.clock = (local, now);
+                        replica.is_ready = true;
+                    }
+                    Err(_) => replica.pair.refuse_snapshot(),
+                },
+                Step::Round(round) => {
+                    replica.clock = (local, round.now);
+                    match replica.pair.manager_session().filter(|_| !replica.is_ready) {
+                        Some(session) => {
+                            replica.is_ready = true;
+                            self.become_manager(replica, session, round.now);
+                        }
+                        None => muted(|| self.repeat(replica, round)),
+                    }
+                }
             }
-            muted(|| self.repeat(replica, round));
         }
         busy
+    }
+
+    /// Makes a snapshot for a replica that joins.
+    fn begin_joining(&self, replica: &mut Replica, now: Timestamp) {
+        if replica.pair.wants_snapshot() {
+            let state = self.snapshot(replica, now);
+            replica.pair.give_snapshot(now, state);
+        }
+    }
+
+    /// Leaves the event manager to the other replica, which was active already when this one was started.
+    fn step_aside(&mut self, replica: &mut Replica) {
+        let node = replica.me.node;
+        log_as!(
+            REPLICA_JOINS, node = node;
+            "{} is the event manager already: {node} joins as its standby", node.other_replica()
+        );
+        replica.acts = false;
+        replica.is_ready = false;
+        replica.arrived.clear();
+        replica.links.clear();
+        self.telemetry = None;
+        self.report = RunReport::default();
+        (self.triggers, self.started_at) = (None, None);
     }
 
     /// Gives the role the identity of the event manager: that of the replica which was active first. The first round says when it began.
@@ -235,7 +275,12 @@ impl ManagerNode {
                 }
                 Input::Stop => stop = true,
                 // Orders come first, and the pair has taken the others.
-                Input::Orders(_) | Input::Round { .. } | Input::Digest(_) => {}
+                Input::Orders(_)
+                | Input::Round { .. }
+                | Input::Digest(_)
+                | Input::Snapshot { .. }
+                | Input::Admitted
+                | Input::Dismissed => {}
             }
         }
         self.end_round(now, stop);
@@ -256,6 +301,9 @@ impl ManagerNode {
                     RUN_UNPROTECTED, node = node;
                     "{} has not appeared: the run starts without a standby of its event manager", node.other_replica()
                 );
+            }
+            PairEvent::Protected(_) => {
+                log_as!(STANDBY_READY, node = node; "{node} has a standby again, {}", node.other_replica());
             }
             PairEvent::Unprotected(_) => {
                 self.report.unprotected = true;
@@ -305,6 +353,9 @@ impl ManagerNode {
             }
             Retirement::Diverged => {
                 "it has other messages than the active replica: this is a bug in sheaf".to_owned()
+            }
+            Retirement::Unreadable => {
+                "the state that it was sent cannot be read: both must be the same version of sheaf".to_owned()
             }
             Retirement::Unfounded => "the event manager ended before the run began".to_owned(),
             Retirement::Left => "it leaves as requested".to_owned(),

@@ -1,11 +1,12 @@
 //! Events that wait for a builder.
 
+use serde::{Deserialize, Serialize};
 use sheaf_wire::EventId;
 use std::collections::vec_deque::Drain;
 use std::collections::{BTreeSet, VecDeque};
 
 /// See the [module](self).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Backlog {
     /// Events that wait for the first time, ascending.
     queue: VecDeque<EventId>,

@@ -5,12 +5,13 @@ use super::credit::Credit;
 use super::entry::Entry;
 use super::suspects::Suspects;
 use crate::liveness::Patience;
+use serde::{Deserialize, Serialize};
 use sheaf_wire::message::{Readiness, Request, Work};
 use sheaf_wire::{ByteCount, NodeId, SessionId, Timestamp};
 use std::collections::BTreeMap;
 
 /// One builder in its current session.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct BuilderState {
     credit: Credit,
     /// Current session. `None` before its first message.
@@ -85,7 +86,7 @@ impl BuilderState {
 }
 
 /// A session that has ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct EndedSession {
     pub(super) session: SessionId,
     /// Number of its events that are booked as stored.
@@ -93,7 +94,7 @@ pub(super) struct EndedSession {
 }
 
 /// Events in a builder's report.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct ReportedEvents {
     /// Number of events that the builder had and has returned.
     pub(super) returned: usize,
@@ -104,7 +105,7 @@ pub(super) struct ReportedEvents {
 }
 
 /// See the [module](self).
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Builders {
     states: Vec<BuilderState>,
     /// Index of the builder that receives the next events.

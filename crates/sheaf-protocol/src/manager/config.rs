@@ -4,11 +4,12 @@ use super::Requirement;
 use crate::channel::ChannelTimes;
 use crate::liveness::Patience;
 use crate::numbering::ShiftConfig;
+use serde::{Deserialize, Serialize};
 use sheaf_wire::{ByteCount, EventId, Nanos, SourceId, TriggerMix, TriggerType};
 use std::collections::BTreeMap;
 
 /// Source of triggers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Triggers {
     /// As fast as credit permits: an event is triggered when a builder can take it.
     Free,
@@ -31,7 +32,7 @@ impl Triggers {
 }
 
 /// The event manager's part in shaping the readout units' traffic.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shaping {
     /// Builders request super-fragments from the readout units.
     #[default]
@@ -48,7 +49,7 @@ pub enum Shaping {
 
 /// Configuration of the event manager. Memory: some 100 bytes for each event in flight. Events in flight are bounded by
 /// `queue_events` plus all builders' slots, or, if triggers are announced, by the readout units' buffers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ManagerConfig {
     /// Number of readout units.
     pub readouts: u16,

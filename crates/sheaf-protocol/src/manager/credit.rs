@@ -1,10 +1,11 @@
 //! Remaining credit of a builder.
 
+use serde::{Deserialize, Serialize};
 use sheaf_wire::ByteCount;
 
 /// A builder's credit in events and bytes. The builder grants credit and an assignment takes it. When an event ends, the
 /// builder grants its credit again, so that the sum stays constant.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Credit {
     slots: u64,
     bytes: u64,

@@ -5,13 +5,14 @@
 //! are vetoed is therefore the fraction of dead time. Each change is booked at the time of its cause. For a trigger, this is
 //! the time at which it happened, not the time of the call that passes it.
 
+use serde::{Deserialize, Serialize};
 use sheaf_wire::trigger_link::BusyCause;
 use sheaf_wire::{Nanos, NodeId, Timestamp};
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// Reason why triggers are not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum DeadTimeCause {
     /// No builder is connected.
     NoBuilder,
@@ -107,7 +108,7 @@ impl From<BusyCause> for DeadTimeCause {
 }
 
 /// Reason for which triggers are not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Shut {
     pub(super) cause: DeadTimeCause,
     /// The node that causes it, if it is only one.
@@ -117,7 +118,7 @@ pub(super) struct Shut {
 /// Live time and dead time of a run, and its vetoed triggers.
 ///
 /// [`live`](Self::live) and [`time`](Self::time) together are [`run`](Self::run), to the nanosecond.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadTime {
     /// Vetoed triggers, by cause. Causes that did not occur are absent.
     pub vetoed: BTreeMap<DeadTimeCause, u64>,
@@ -134,7 +135,7 @@ pub struct DeadTime {
 }
 
 /// Phase of a run as far as its time is concerned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Course {
     #[default]
     Waiting,

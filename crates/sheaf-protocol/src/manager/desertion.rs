@@ -4,10 +4,11 @@
 //! ([`ManagerConfig::desertion_timeout`]), during which restarted nodes continue it. Then it ends.
 
 use super::{ManagerConfig, ManagerEvent};
+use serde::{Deserialize, Serialize};
 use sheaf_wire::{Nanos, Role, Timestamp};
 
 /// State while no node of a role is left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Deserted {
     role: Role,
     since: Timestamp,
@@ -16,7 +17,7 @@ struct Deserted {
 }
 
 /// See the [module](self).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Desertion {
     /// Time that the run waits.
     limit: Nanos,

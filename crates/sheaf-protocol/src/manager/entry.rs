@@ -1,10 +1,11 @@
 //! State of an event that has not ended, at the event manager.
 
+use serde::{Deserialize, Serialize};
 use sheaf_wire::message::Assignment;
 use sheaf_wire::{EventId, Timestamp, TriggerType};
 
 /// See the [module](self).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Entry {
     /// Time of the event, in the time base of its trigger.
     pub(super) time: Timestamp,

@@ -3,10 +3,11 @@
 use super::DeadTimeCause;
 use crate::ledger::NodeBooks;
 use crate::numbering::Shift;
+use serde::{Deserialize, Serialize};
 use sheaf_wire::{ByteCount, EventId, Nanos, NodeId, Outcome, Role, SessionId, SourceId};
 
 /// Event for the driver of the event manager.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ManagerEvent {
     /// The run has begun, without the listed nodes.
     Started {
@@ -115,7 +116,7 @@ pub enum ManagerEvent {
 }
 
 /// Consecutive events that ended one after the other with equal properties.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
     /// The first of them.
     pub first: EventId,

@@ -5,12 +5,13 @@
 //! excluded builder unit gets no further events as long as another one lives, and completes those that it has.
 
 use super::releases::ExcludedRange;
+use serde::{Deserialize, Serialize};
 use sheaf_wire::message::ReadoutExclusion;
 use sheaf_wire::{EventId, NodeId, Role};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// See the [module](self).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct ExcludedNodes {
     wanted: BTreeSet<NodeId>,
     current: BTreeSet<NodeId>,

@@ -3,6 +3,7 @@
 //! The driver passes the complete set of sources to exclude. The event manager sends what has changed to the readout units of these sources,
 //! again in each session of a unit, and books their answers: the first event without a source, and the first one with it again.
 
+use serde::{Deserialize, Serialize};
 use sheaf_wire::exclusion_record::ExclusionRecord;
 use sheaf_wire::message::Exclusion;
 use sheaf_wire::{EventId, SourceId};
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const MOST_LISTED: usize = 4_096;
 
 /// See the [module](self).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Exclusions {
     readout_of: BTreeMap<SourceId, u16>,
     wanted: BTreeSet<SourceId>,

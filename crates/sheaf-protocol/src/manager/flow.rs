@@ -17,6 +17,7 @@ use crate::event_set::EventSet;
 use crate::event_window::EventWindow;
 use crate::ledger::Ledger;
 use crate::numbering::MOST_IN_FLIGHT;
+use serde::{Deserialize, Serialize};
 use sheaf_wire::message::{Announcement, Count, Release, Request};
 use sheaf_wire::{DropReason, EventId, SessionId, Timestamp, TriggerType};
 use std::collections::VecDeque;
@@ -52,7 +53,7 @@ pub(super) struct Returned {
 }
 
 /// See the [module](self).
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct EventFlow {
     config: ManagerConfig,
     builders: Builders,

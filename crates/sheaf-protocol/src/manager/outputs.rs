@@ -3,11 +3,12 @@
 
 use super::index_u16;
 use crate::output::Places;
+use serde::{Deserialize, Serialize};
 use sheaf_wire::message::Kept;
 use sheaf_wire::{NodeId, SessionId};
 use std::collections::BTreeMap;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct OutputState {
     /// Whether a message of the node has been received.
     is_met: bool,
@@ -15,7 +16,7 @@ struct OutputState {
     reported: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Outputs {
     nodes: Vec<OutputState>,
     kept: BTreeMap<(NodeId, SessionId), Places>,

@@ -7,11 +7,13 @@ use super::ManagerConfig;
 use crate::channel::Channel;
 use crate::liveness::{LinkStatus, Liveness, Patience};
 use crate::machine::{Deadline, Identity, Transmit, Why};
+use serde::{Deserialize, Serialize};
 use sheaf_wire::message::{Body, Message};
 use sheaf_wire::{Nanos, NodeId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound = "P: sheaf_wire::Payload")]
 struct PeerChannel<P> {
     channel: Channel<P>,
     /// Whether it is in `touched`.
@@ -20,7 +22,8 @@ struct PeerChannel<P> {
     timer: Option<Timestamp>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound = "P: sheaf_wire::Payload")]
 pub(super) struct Peers<P> {
     peers: BTreeMap<NodeId, PeerChannel<P>>,
     /// Peers that may have something to send.

@@ -2,9 +2,10 @@
 
 use super::ManagerConfig;
 use crate::machine::{Deadline, Why};
+use serde::{Deserialize, Serialize};
 use sheaf_wire::{Nanos, Timestamp};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Phase {
     /// The run waits for its nodes, at most until this time.
     Waiting {
@@ -23,7 +24,7 @@ pub(super) enum Phase {
 }
 
 /// See the [module](self).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct RunPhase {
     phase: Phase,
     stop_asked: bool,

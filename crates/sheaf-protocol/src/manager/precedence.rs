@@ -7,10 +7,11 @@
 
 use super::entry::Entry;
 use crate::event_window::EventWindow;
+use serde::{Deserialize, Serialize};
 use sheaf_wire::EventId;
 
 /// Ages of the assigned events.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Precedence {
     /// Youngest event that was ever assigned.
     youngest: Option<EventId>,

@@ -1,10 +1,11 @@
 //! State of the readout units at the event manager: their last status, and whether they are done.
 
 use super::readout_node;
+use serde::{Deserialize, Serialize};
 use sheaf_wire::message::ReadoutStatus;
 use sheaf_wire::{ByteCount, EventId, NodeId, Timestamp};
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct ReadoutState {
     status: Option<ReadoutStatus>,
     /// When the stated room changed.
@@ -25,7 +26,7 @@ impl ReadoutState {
 }
 
 /// See the [module](self).
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Readouts {
     states: Vec<ReadoutState>,
 }

@@ -4,6 +4,7 @@
 //! them, too. Repeats are recognised by number.
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use sheaf_wire::NodeId;
 use sheaf_wire::message::Recorded;
 use sheaf_wire::run_record::{RecordAnswer, RunRecord};
@@ -21,7 +22,7 @@ const SENT_RECORDS: usize = 32;
 const SENT_BYTES: usize = 2 << 20;
 
 /// See the [module](self).
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Records {
     records: Vec<Arc<RunRecord>>,
     by_number: FxHashMap<u64, usize>,

@@ -1,6 +1,7 @@
 //! Releases of ended events that have not been sent to the readout units yet.
 
 use crate::event_set::EventSet;
+use serde::{Deserialize, Serialize};
 use sheaf_wire::message::{AbsentReadout, Assignment, Release};
 use sheaf_wire::{DropReason, EventId, Outcome, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +27,7 @@ const MAX_PENDING_RANGES: usize = 65_536;
 /// Events from which a readout unit is excluded: the first one, and the first one with it again.
 pub(super) type ExcludedRange = (EventId, Option<EventId>);
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Releases {
     /// Events that ended since the last batch was closed, as ranges, in the order in which they ended.
     batch: Vec<Release>,

@@ -5,11 +5,12 @@
 //! the nodes at each check for lost peers.
 
 use super::{EventManager, ManagerEvent};
+use serde::{Deserialize, Serialize};
 use sheaf_wire::{NodeId, Timestamp};
 use std::collections::BTreeSet;
 
 /// Nodes of which a run requires a minimum number.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requirement {
     /// Name in messages.
     pub name: String,
@@ -22,7 +23,7 @@ pub struct Requirement {
 }
 
 /// Action of a run that has lost too many nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LossAction {
     /// It goes on, and reports it.
     Continue,
@@ -33,7 +34,7 @@ pub enum LossAction {
 }
 
 /// See the [module](self).
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Requirements {
     all: Vec<Requirement>,
     /// Nodes that are missing for each requirement that is not met.

@@ -3,6 +3,7 @@
 
 use super::Shaping;
 use crate::builder::to_ranges;
+use serde::{Deserialize, Serialize};
 use sheaf_wire::message::{Assignment, Destination, Shape};
 use sheaf_wire::{Nanos, Timestamp};
 use std::collections::VecDeque;
@@ -12,7 +13,7 @@ pub(crate) const DISPATCH_EVENTS: u64 = 4_096;
 
 /// Assignments that have not been announced to readout units yet, if these send without a request. Bounded by the events in
 /// flight.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Dispatches {
     readouts: Vec<VecDeque<Destination>>,
 }
@@ -68,7 +69,7 @@ impl Dispatches {
 }
 
 /// State of a barrel shifter: whether it is running, and since when. Without effect for other kinds of shaping.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Steering {
     /// Interval at which the time is sent to readout units. `None` without a barrel shifter.
     tick: Option<Nanos>,

@@ -6,6 +6,7 @@
 //! recognised if the same `k` explains [`ShiftConfig::events`] reports in a row, and no smaller `k` does.
 
 use crate::numbering::{Quantity, Shift, ShiftConfig, ShiftPolicy};
+use serde::{Deserialize, Serialize};
 use sheaf_wire::message::{Disagreement, Renumber, Renumbered};
 use sheaf_wire::shift_record::ShiftRecord;
 use sheaf_wire::{EventId, SourceId};
@@ -24,7 +25,7 @@ const PAST_SHIFTS: usize = 16;
 const MOST_SHIFTS: usize = 4_096;
 
 /// See the [module](self).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Shifts {
     config: ShiftConfig,
     /// Index of the readout unit of each source.
@@ -40,7 +41,7 @@ pub(super) struct Shifts {
 }
 
 /// Right values of a quantity, by event and by value.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Values {
     of_event: BTreeMap<u64, u64>,
     events_of: BTreeMap<u64, BTreeSet<u64>>,
@@ -58,7 +59,7 @@ pub(super) enum Answered {
 }
 
 /// State of a source.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Source {
     /// Since the last repair, or the beginning.
     now: Era,
@@ -71,7 +72,7 @@ struct Source {
 }
 
 /// Time of a source with one numbering.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Era {
     current: Option<Current>,
     /// Shifts that it had before, of which reports may still come.
@@ -80,7 +81,7 @@ struct Era {
 }
 
 /// The shift that a source has.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Current {
     shift: i64,
     /// Its place in the list of shifts, if that had room.
@@ -95,14 +96,14 @@ struct Current {
 }
 
 /// Reports of a source for one quantity that its shift does not explain, by event.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Track {
     reports: BTreeMap<u64, Report>,
     /// Number of the reports that each shift would explain.
     explains: BTreeMap<i64, usize>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Report {
     value: u64,
     /// Shifts that would explain it.

@@ -6,12 +6,13 @@
 //! suspects, the number of suspects assigned to one builder unit decreases with the deaths that they have seen, down to one.
 
 use super::entry::Entry;
+use serde::{Deserialize, Serialize};
 
 /// Maximum number of suspects at a builder unit, by the deaths that they have seen: one, two, and more.
 const ROOM: [u32; 3] = [64, 8, 1];
 
 /// Suspects at a builder unit.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Suspects {
     count: u32,
     /// Smallest limit of any of them.

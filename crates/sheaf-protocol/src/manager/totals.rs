@@ -2,11 +2,12 @@
 
 use super::{Ended, Tallies};
 use crate::ledger::{Counter, Ledger};
+use serde::{Deserialize, Serialize};
 use sheaf_wire::message::Count;
 use sheaf_wire::{ByteCount, DropReason, Outcome};
 
 /// Totals of the events that are booked as stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredTotals {
     /// Fragments in these events.
     pub fragments: u64,
@@ -17,7 +18,7 @@ pub struct StoredTotals {
 }
 
 /// See the [module](self).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Totals {
     ledger: Ledger,
     stored: StoredTotals,

@@ -1,6 +1,7 @@
 //! Places in the files of output nodes, and the set of those that count.
 
 use crate::range_set::RangeSet;
+use serde::{Deserialize, Serialize};
 use sheaf_wire::message::Kept;
 use sheaf_wire::{NodeId, SessionId};
 
@@ -41,7 +42,7 @@ pub(crate) fn note_kept(list: &mut Vec<Kept>, place: StoragePlace) {
 
 /// A set of numbers of one session, stored as ranges. Usually it is one range with gaps for events that were written but never
 /// reported. During a session there are a few more, because builders report at different times.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Places {
     ranges: RangeSet,
 }

@@ -1,73 +1,27 @@
 //! A replica of the event manager: what it sends to the other one, what it holds back, and when it takes over.
 //!
 //! The driver of the active replica passes each input to [`Pair::take`] before the role has it, and each message of the role to
-//! [`Pair::hold`]. The driver of the standby repeats the rounds of [`Pair::poll_round`], and drops the messages of its role, except for
+//! [`Pair::hold`]. The driver of the standby repeats the steps of [`Pair::poll_step`], and drops the messages of its role, except for
 //! their digest.
 //!
 //! Whatever is to be sent comes from [`Pair::poll_transmit`], with the term.
 
+mod other;
+
 use super::change::Change;
 use super::config::StandbyConfig;
+use super::events::{PairEvent, Retirement};
+use super::joining::Assembly;
 use super::proposer::{Outcome, Proposer};
-use super::replay::{Digest, Replay, Round};
-use crate::channel::{Channel, Received};
+use super::replay::{Digest, Replay, Step};
+use super::standing::Standing;
+use super::stream::InputStream;
 use crate::liveness::LinkStatus;
 use crate::machine::{Identity, Transmit};
+use bytes::Bytes;
 use sheaf_wire::message::{Body, Input, Managers, Message, Replica};
 use sheaf_wire::{NodeId, Payload, Role, SessionId, Term, Timestamp};
-use std::collections::{BTreeMap, VecDeque};
-
-/// Number of messages with inputs that may be on their way. Further inputs wait for one larger message.
-const MESSAGES_ON_THE_WAY: usize = 4;
-
-/// Number of inputs that are sent at once, even if as many messages are on their way.
-const INPUTS_AT_ONCE: usize = 1_024;
-
-/// Reason for which a replica has no more part in the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Retirement {
-    /// The other replica is active, in this term.
-    Superseded(Term),
-    /// The active replica goes on without this one, which was too slow or unreachable.
-    StruckOff(Term),
-    /// This standby has other messages than the active replica.
-    Diverged,
-    /// The active replica has ended before the voters knew the replicas.
-    Unfounded,
-    /// There was no majority of the voters.
-    NoQuorum,
-    /// It leaves the run on request.
-    Left,
-}
-
-/// Event for the driver of a replica.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PairEvent {
-    /// The voters know the active replica, which is protected by a standby or not.
-    Founded {
-        /// Whether there is a standby.
-        protected: bool,
-    },
-    /// This replica takes over: it has all that the other one has acknowledged or sent.
-    TookOver(Term),
-    /// The standby was struck off: the run goes on without one.
-    Unprotected(Term),
-    /// This replica has no more part in the run.
-    Retired(Retirement),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
-    /// Active, and the voters do not know that yet.
-    Founding,
-    /// Active, and the other replica is in sync.
-    Protected,
-    /// Active alone.
-    Alone,
-    /// Standby.
-    Following,
-    Retired,
-}
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A replica of the event manager. See the [module documentation](super).
 #[derive(Debug)]
@@ -79,15 +33,19 @@ pub struct Pair<P> {
     proposer: Proposer,
     /// Sessions of the voters that have sent messages.
     voters: BTreeMap<NodeId, SessionId>,
-    /// The channel to the other replica.
-    channel: Channel<P>,
+    stream: InputStream<P>,
     is_other_up: Option<bool>,
+    /// Latest session of the other replica that has had its part in the run. Only a later one can join.
+    spent: Option<SessionId>,
+    /// Whether a replica with a spent session is to be told so.
+    is_other_spent: bool,
+    assembly: Assembly,
+    /// Whether the standby knows that it is in sync. A higher term then means that it was struck off.
+    is_admitted: bool,
+    /// Voters to which there is a link.
+    voters_up: BTreeSet<NodeId>,
     /// Identity of the event manager: the session of the replica that was active at first.
     manager: Option<SessionId>,
-    /// Inputs that were not sent yet.
-    batch: Vec<Input<P>>,
-    /// Number of messages with inputs that were given to the channel.
-    pushed: u64,
     /// Messages of the role, with the number of messages with inputs that the standby must have.
     held: VecDeque<(u64, Timestamp, Transmit<P>)>,
     digest: Digest,
@@ -118,11 +76,14 @@ impl<P: Payload> Pair<P> {
             term: Term(0),
             proposer: Proposer::new(replica, config.voters.clone(), config.times.votes()),
             voters: BTreeMap::new(),
-            channel: Channel::new(me.node.other_replica(), config.channel),
+            stream: InputStream::new(me.node.other_replica(), config.channel),
             is_other_up: None,
+            spent: None,
+            is_other_spent: false,
+            assembly: Assembly::default(),
+            is_admitted: false,
+            voters_up: BTreeSet::new(),
             manager: is_first.then_some(me.session),
-            batch: Vec::new(),
-            pushed: 0,
             held: VecDeque::new(),
             digest: Digest::default(),
             buffer: Vec::new(),
@@ -143,7 +104,7 @@ impl<P: Payload> Pair<P> {
     /// Returns whether this replica acts as the event manager.
     #[must_use]
     pub fn is_active(&self) -> bool {
-        matches!(self.standing, Standing::Founding | Standing::Protected | Standing::Alone)
+        self.standing.is_active()
     }
 
     /// Returns whether the voters know the replicas.
@@ -169,7 +130,7 @@ impl<P: Payload> Pair<P> {
     /// Takes an input of the role, which is made only if there is a standby. A round begins with [`Input::Round`].
     pub fn take(&mut self, input: impl FnOnce() -> Input<P>) {
         if self.replicates() {
-            self.batch.push(input());
+            self.stream.push(input());
         }
     }
 
@@ -178,8 +139,7 @@ impl<P: Payload> Pair<P> {
         if self.replicates() {
             self.digest.add(&transmit, &mut self.buffer);
         }
-        let after = self.pushed + u64::from(!self.batch.is_empty());
-        self.held.push_back((after, now, transmit));
+        self.held.push_back((self.stream.needed(), now, transmit));
     }
 
     /// Ends a round of the role.
@@ -190,36 +150,40 @@ impl<P: Payload> Pair<P> {
         self.rounds += 1;
         if self.rounds >= self.config.rounds_per_digest {
             self.rounds = 0;
-            self.batch.push(Input::Digest(self.digest.value()));
+            self.stream.push(Input::Digest(self.digest.value()));
         }
-        self.send_batch();
+        self.stream.send(self.manager);
     }
 
     fn replicates(&self) -> bool {
-        matches!(self.standing, Standing::Founding | Standing::Protected)
-    }
-
-    /// Sends inputs, unless enough messages are on their way: those that come meanwhile then go in one.
-    fn send_batch(&mut self) {
-        let on_the_way = self.channel.unsettled().count();
-        let is_due = on_the_way < MESSAGES_ON_THE_WAY || self.batch.len() >= INPUTS_AT_ONCE;
-        if !self.batch.is_empty() && is_due && self.channel.is_open() {
-            self.channel.push(Body::Inputs(std::mem::take(&mut self.batch)));
-            self.pushed += 1;
+        match self.standing {
+            Standing::Founding | Standing::Protected | Standing::Admitting => true,
+            Standing::Inviting => !self.wants_snapshot(),
+            Standing::Alone | Standing::Joining | Standing::Following | Standing::Retired => false,
         }
     }
 
-    /// Returns the number of messages with inputs that the standby has.
-    fn acknowledged(&self) -> u64 {
-        self.pushed - self.channel.unsettled().count() as u64
+    /// Returns whether a replica is to join, for which the driver makes a snapshot between two rounds.
+    #[must_use]
+    pub fn wants_snapshot(&self) -> bool {
+        self.stream.wants_snapshot()
+    }
+
+    /// Takes a snapshot of the state after the last round.
+    pub fn give_snapshot(&mut self, now: Timestamp, snapshot: Bytes) {
+        if let Some(invitation) = self.stream.invitation() {
+            invitation.give(now, snapshot);
+            (self.digest, self.rounds) = (Digest::default(), 0);
+            self.stream.send(self.manager);
+        }
     }
 
     /// Returns a message of the role that may leave.
     fn release(&mut self) -> Option<Transmit<P>> {
         let may_leave = match self.standing {
-            Standing::Alone => true,
-            Standing::Protected => self.held.front()?.0 <= self.acknowledged(),
-            Standing::Founding | Standing::Following | Standing::Retired => false,
+            Standing::Alone | Standing::Inviting => true,
+            Standing::Protected | Standing::Admitting => self.held.front()?.0 <= self.stream.acknowledged(),
+            Standing::Founding | Standing::Joining | Standing::Following | Standing::Retired => false,
         };
         let (_, _, mut transmit) = if may_leave { self.held.pop_front()? } else { return None };
         transmit.message.header.term = self.term;
@@ -228,13 +192,22 @@ impl<P: Payload> Pair<P> {
 
     // The standby.
 
-    /// Returns the next round to repeat. The one before it was repeated, with all messages that followed from it.
-    pub fn poll_round(&mut self) -> Option<Round<P>> {
+    /// Returns the next step to repeat. The one before it was repeated, with all messages that followed from it.
+    pub fn poll_step(&mut self) -> Option<Step<P>> {
         if self.replay.has_diverged(self.digest) && self.standing == Standing::Following {
             self.retire(Retirement::Diverged);
         }
         // Also when this replica has just become active: it acts once it has repeated all that it had.
-        if self.standing == Standing::Retired { None } else { self.replay.next() }
+        let step = if self.standing == Standing::Retired { None } else { self.replay.next() };
+        if let Some(Step::Snapshot(_)) = step {
+            self.digest = Digest::default();
+        }
+        step
+    }
+
+    /// Takes note that a snapshot cannot be read.
+    pub fn refuse_snapshot(&mut self) {
+        self.retire(Retirement::Unreadable);
     }
 
     /// Leaves the run, which goes on without a standby.
@@ -267,8 +240,11 @@ impl<P: Payload> Pair<P> {
         let term = message.header.term;
         if self.is_active() && term > self.term {
             // A majority has decided: nobody else tells nodes of a higher term.
-            self.retire(Retirement::Superseded(term));
-            return None;
+            if self.standing != Standing::Founding {
+                self.retire(Retirement::Superseded(term));
+                return None;
+            }
+            self.join();
         }
         if let Body::Voted(answer) = message.body {
             self.proposer.handle_answer(now, from, message.header.session, answer);
@@ -294,41 +270,16 @@ impl<P: Payload> Pair<P> {
         }
     }
 
-    fn handle_replica(&mut self, now: Timestamp, message: Message<P>) {
-        let Message { header, body } = message;
-        if header.term < self.term && self.standing != Standing::Protected {
-            // Of a replica that was succeeded: what it takes now is not acknowledged.
-            return;
-        }
-        if self.standing == Standing::Following && header.term > self.term {
-            if self.term > Term(0) || self.manager.is_none() {
-                self.retire(Retirement::StruckOff(header.term));
-                return;
-            }
-            self.term = header.term;
-        }
-        if let Received::PeerRestarted { .. } = self.channel.handle(now, &self.me, &header, body) {
-            // It has lost what it had: it is not the replica that is in sync.
-            self.is_other_up = Some(false);
-        }
-        let mut has_inputs = false;
-        while let Some(body) = self.channel.poll_deliver() {
-            if let (Body::Inputs(inputs), Standing::Following) = (body, self.standing) {
-                self.manager.get_or_insert(header.session);
-                self.replay.add(inputs);
-                has_inputs = true;
-            }
-        }
-        if has_inputs {
-            self.channel.acknowledge_now();
-        }
-        self.send_batch();
-    }
-
     /// Records the state of the link to a node, or to the other replica.
     pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: LinkStatus) {
+        if self.config.voters.contains(&peer) {
+            match link {
+                LinkStatus::Up => self.voters_up.insert(peer),
+                LinkStatus::Down => self.voters_up.remove(&peer),
+            };
+        }
         if peer == self.me.node.other_replica() {
-            self.channel.note_link(now, link);
+            self.stream.channel.note_link(now, link);
             self.is_other_up = Some(link == LinkStatus::Up);
             self.watch(now);
         }
@@ -337,8 +288,9 @@ impl<P: Payload> Pair<P> {
     /// Restarts the time limits of the other replica and of the voters: this one was held up itself, and what they have sent may be in
     /// the queue.
     pub fn handle_stall(&mut self, now: Timestamp) {
-        self.channel.excuse(now);
+        self.stream.channel.excuse(now);
         self.asking_since = self.asking_since.map(|_| now);
+        self.stream.invitation().into_iter().for_each(|invitation| invitation.excuse(now));
     }
 
     // Suspicion and votes.
@@ -366,19 +318,21 @@ impl<P: Payload> Pair<P> {
         match self.standing {
             Standing::Founding => self.found(now),
             _ if self.proposer.is_proposing() || now < self.quiet_until || self.is_concluded => {}
-            Standing::Protected if self.is_standby_missing(now) => {
-                let other = self.proposer.managers().and_then(|managers| {
-                    managers.in_sync.iter().find(|replica| replica.index != self.me.node.index).copied()
-                });
-                if let Some(other) = other {
-                    self.propose(now, Change::StrikeOff(other));
-                }
+            Standing::Protected | Standing::Admitting if self.is_standby_missing(now) => {
+                self.propose_for_partner(now, Change::StrikeOff);
             }
+            Standing::Admitting => self.propose_for_partner(now, Change::Admit),
+            Standing::Inviting if self.is_standby_missing(now) => self.go_alone(),
             Standing::Following if self.term == Term(0) && self.is_other_up != Some(false) => {}
-            Standing::Following if self.manager.is_none() && self.is_other_up == Some(false) => {
+            Standing::Following | Standing::Joining
+                if self.manager.is_none() && self.is_other_up == Some(false) =>
+            {
                 self.retire(Retirement::Unfounded);
             }
-            Standing::Following if self.is_active_missing(now) => {
+            Standing::Joining if self.is_other_up != Some(true) && self.is_start_over(now) => {
+                self.retire(Retirement::Unfounded);
+            }
+            Standing::Following if self.manager.is_some() && self.is_active_missing(now) => {
                 self.propose(now, Change::TakeOver { handed_over: false })
             }
             _ => {}
@@ -386,6 +340,13 @@ impl<P: Payload> Pair<P> {
         let is_over = |since: Timestamp| now.since(since) >= self.config.times.quorum;
         if self.standing != Standing::Founding && self.asking_since.is_some_and(is_over) {
             self.retire(Retirement::NoQuorum);
+        }
+    }
+
+    fn propose_for_partner(&mut self, now: Timestamp, change: impl FnOnce(Replica) -> Change) {
+        if let Some(session) = self.stream.partner {
+            let partner = Replica { index: self.me.node.other_replica().index, session };
+            self.propose(now, change(partner));
         }
     }
 
@@ -397,10 +358,9 @@ impl<P: Payload> Pair<P> {
     /// Has the voters note the replicas, once the standby is there or its time is over.
     fn found(&mut self, now: Timestamp) {
         // It must have the first round, and with it the session of the event manager.
-        let has_begun = self.is_other_up != Some(false) && self.acknowledged() > 0;
-        let standby = self.channel.peer_session().filter(|_| has_begun);
-        let is_late = now.since(self.begun_at) >= self.config.times.start;
-        if self.proposer.is_proposing() || (standby.is_none() && !is_late) {
+        let has_begun = self.is_other_up != Some(false) && self.stream.acknowledged() > 0;
+        let standby = self.stream.partner.filter(|_| has_begun);
+        if self.proposer.is_proposing() || (standby.is_none() && !self.is_start_over(now)) {
             return;
         }
         let me = Replica { index: self.me.node.index, session: self.me.session };
@@ -409,16 +369,30 @@ impl<P: Payload> Pair<P> {
         self.proposer.found(now, Managers { term: Term(0), active: me, in_sync });
     }
 
-    /// Returns whether messages have waited too long for the standby, or its link is down.
+    fn is_start_over(&self, now: Timestamp) -> bool {
+        now.since(self.begun_at) >= self.config.times.start
+    }
+
+    /// Returns whether too much has waited too long for the standby, or its link is down.
     fn is_standby_missing(&self, now: Timestamp) -> bool {
-        let waits =
-            |(_, since, _): &(u64, Timestamp, Transmit<P>)| now.since(*since) >= self.config.times.lag;
-        self.is_other_up == Some(false) || self.held.front().is_some_and(waits)
+        self.is_other_up == Some(false)
+            || self.stream.is_overfull()
+            || self.late_at().is_some_and(|at| at <= now)
+    }
+
+    /// Returns when the standby is too slow, if it has nothing new until then.
+    fn late_at(&self) -> Option<Timestamp> {
+        let lag = self.config.times.lag;
+        match self.standing {
+            Standing::Inviting => self.stream.late_at(lag),
+            Standing::Protected | Standing::Admitting => self.held.front().map(|(_, since, _)| *since + lag),
+            _ => None,
+        }
     }
 
     /// Returns whether the active replica is silent, or its link is down.
     fn is_active_missing(&self, now: Timestamp) -> bool {
-        let liveness = self.channel.liveness();
+        let liveness = self.stream.channel.liveness();
         let silent = now.since(liveness.quiet_since(now)) >= self.config.times.suspicion;
         self.replay.is_empty() && (self.is_other_up == Some(false) || silent)
     }
@@ -439,7 +413,7 @@ impl<P: Payload> Pair<P> {
                     self.asking_since = Some(asking_since.unwrap_or(now));
                     self.quiet_until = now + self.config.times.heartbeat();
                 }
-                Outcome::AlreadyFounded => self.retire(Retirement::Unfounded),
+                Outcome::AlreadyFounded => self.join(),
                 Outcome::Restored(_) => self.asking_since = asking_since,
             }
         }
@@ -451,31 +425,41 @@ impl<P: Payload> Pair<P> {
         self.term = managers.term;
         match self.standing {
             Standing::Founding => {
-                self.standing = if is_protected { Standing::Protected } else { Standing::Alone };
+                if is_protected {
+                    self.standing = Standing::Protected;
+                } else {
+                    self.go_alone();
+                }
                 self.events.push_back(PairEvent::Founded { protected: is_protected });
             }
+            Standing::Admitting if is_protected => {
+                self.standing = Standing::Protected;
+                self.stream.push(Input::Admitted);
+                self.events.push_back(PairEvent::Protected(managers.term));
+            }
+            Standing::Admitting => self.go_alone(),
             Standing::Protected if !is_protected => {
-                self.standing = Standing::Alone;
+                self.go_alone();
                 self.events.push_back(PairEvent::Unprotected(managers.term));
             }
             Standing::Following => {
-                self.standing = Standing::Alone;
+                self.go_alone();
                 // Whoever has nothing to acknowledge hears of the term now.
                 self.heartbeats = self.config.nodes.iter().copied().collect();
                 self.heartbeat_at = now + self.config.times.heartbeat();
                 self.events.push_back(PairEvent::TookOver(managers.term));
             }
-            Standing::Protected | Standing::Alone | Standing::Retired => {}
-        }
-        if self.standing == Standing::Alone {
-            self.batch = Vec::new();
-            self.channel.reset();
+            Standing::Protected
+            | Standing::Alone
+            | Standing::Inviting
+            | Standing::Joining
+            | Standing::Retired => {}
         }
     }
 
     fn refused(&mut self, managers: &Managers) {
         self.retire(match self.standing {
-            Standing::Following => Retirement::StruckOff(managers.term),
+            Standing::Following | Standing::Joining => Retirement::StruckOff(managers.term),
             _ => Retirement::Superseded(managers.term),
         });
     }
@@ -485,7 +469,7 @@ impl<P: Payload> Pair<P> {
             self.standing = Standing::Retired;
             self.proposer.withdraw();
             self.held.clear();
-            self.batch = Vec::new();
+            self.stream.stop();
             self.events.push_back(PairEvent::Retired(why));
         }
     }
@@ -503,16 +487,19 @@ impl<P: Payload> Pair<P> {
         if let Some((to, request)) = self.proposer.poll_request() {
             return Some(self.compose(to, self.me.plain(Body::Vote(request))));
         }
-        let has_other =
-            matches!(self.standing, Standing::Founding | Standing::Protected | Standing::Following);
-        if has_other && let Some(message) = self.channel.poll_transmit(now, &self.me) {
+        let has_other = !matches!(self.standing, Standing::Alone | Standing::Retired);
+        if has_other && let Some(message) = self.stream.channel.poll_transmit(now, &self.me) {
             return Some(self.compose(self.me.node.other_replica(), message));
         }
         while let Some(to) = self.heartbeats.pop_front() {
             if to == self.me.node.other_replica() && has_other {
-                self.channel.acknowledge_now();
-                if let Some(message) = self.channel.poll_transmit(now, &self.me) {
+                self.stream.channel.acknowledge_now();
+                if let Some(message) = self.stream.channel.poll_transmit(now, &self.me) {
                     return Some(self.compose(to, message));
+                }
+            } else if to == self.me.node.other_replica() {
+                if std::mem::take(&mut self.is_other_spent) {
+                    return Some(self.compose(to, self.me.plain(Body::Inputs(vec![Input::Dismissed]))));
                 }
             } else if let Some(manager) = self.manager.filter(|_| self.term > Term(0) && self.is_active()) {
                 let identity = Identity { node: NodeId::MANAGER, session: manager, ..self.me };
@@ -538,10 +525,9 @@ impl<P: Payload> Pair<P> {
         if self.standing == Standing::Retired {
             return None;
         }
-        let may_ask = self.standing == Standing::Protected && !self.proposer.is_proposing();
-        let held = self.held.front().filter(|_| may_ask);
-        let lag = held.map(|(_, since, _)| (*since + self.config.times.lag).max(self.quiet_until));
-        let channel = self.channel.poll_timeout().map(|deadline| deadline.at);
+        let lag = self.late_at().filter(|_| !self.proposer.is_proposing());
+        let lag = lag.map(|at| at.max(self.quiet_until));
+        let channel = self.stream.channel.poll_timeout().map(|deadline| deadline.at);
         let times = [Some(self.heartbeat_at), lag, channel, self.proposer.poll_timeout()];
         times.into_iter().flatten().min()
     }

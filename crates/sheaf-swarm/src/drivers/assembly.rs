@@ -94,6 +94,12 @@ impl Assembly {
         std::mem::take(&mut *self.reports.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Returns whether a replica of the event manager has ended the run.
+    pub(super) fn has_ended_run(&self) -> bool {
+        let reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        reports.iter().any(|(_, report)| report.retired.is_none())
+    }
+
     /// Takes the reports of builder sessions that have ended normally or were given up.
     pub(super) fn take_builder_reports(&self) -> Vec<BuilderReport> {
         std::mem::take(&mut *self.builder_reports.lock().unwrap_or_else(PoisonError::into_inner))

@@ -38,6 +38,8 @@ pub struct DriverReport {
     pub lost_builders: u64,
     /// Take-overs by a standby of the event manager.
     pub take_overs: u64,
+    /// Replicas of the event manager that were started during the run and have joined.
+    pub joined: u64,
     /// Time at which it ended.
     pub end: Timestamp,
     /// Number of rounds of all nodes.
@@ -146,6 +148,7 @@ pub(super) fn at_the_end(evidence: &DriverEvidence<'_>) -> Result<DriverReport, 
         incomplete: report.incomplete,
         lost_builders: report.lost_builders,
         take_overs: report.take_overs,
+        joined: evidence.net.terms.joined(),
         end: evidence.now,
         rounds: evidence.rounds,
         frames: evidence.net.frames,

@@ -2,7 +2,7 @@
 
 use super::order::Message;
 use crate::violation::{Violation, violation};
-use sheaf_wire::message::Body;
+use sheaf_wire::message::{Body, Input};
 use sheaf_wire::{NodeId, Role, Term};
 use std::collections::BTreeMap;
 
@@ -20,16 +20,32 @@ pub(super) struct Terms {
     refused: BTreeMap<NodeId, u64>,
     /// Sum of these for sessions that ended normally.
     refused_in_all: BTreeMap<NodeId, u64>,
+    /// Latest term in which both replicas are known to be in sync.
+    protected: Option<Term>,
+    /// Number of replicas that have joined.
+    joined: u64,
+    /// Whether a replica has ended since.
+    has_lost_one: bool,
     violations: Vec<Violation>,
 }
 
 impl Terms {
     /// Records that a node has polled a message of a replica.
     pub(super) fn arrived(&mut self, from: NodeId, node: NodeId, message: &Message) {
+        let term = message.header.term;
+        if let (Role::Manager, Body::Inputs(inputs)) = (node.role, &message.body)
+            && inputs.iter().any(|input| matches!(input, Input::Admitted))
+        {
+            (self.protected, self.has_lost_one) = (Some(term), false);
+            self.joined += 1;
+        }
         if node.role == Role::Manager || matches!(message.body, Body::Vote(_)) {
             return;
         }
-        let term = message.header.term;
+        if term > Term(0) {
+            // The first replicas are in sync when the voters know them.
+            self.protected.get_or_insert(term);
+        }
         let (latest, active) = self.heard.get(&node).copied().unwrap_or((Term(0), NodeId::MANAGER));
         if term < latest || (term == latest && from != active) {
             *self.refused.entry(node).or_default() += 1;
@@ -58,9 +74,25 @@ impl Terms {
         self.taken.keys().any(|term| *term > Term(0))
     }
 
+    /// Records that a replica has ended, or is about to.
+    pub(super) fn replica_ends(&mut self) {
+        self.has_lost_one = true;
+    }
+
+    /// Returns whether the run can lose a replica.
+    pub(super) fn are_protected(&self) -> bool {
+        let latest = self.taken.last_key_value().map(|(term, _)| *term);
+        self.protected >= latest && self.are_known() && !self.has_lost_one
+    }
+
     /// Returns the minimum number of messages that a node must have counted as refused.
     pub(super) fn least_refused(&self, node: NodeId) -> u64 {
         self.refused_in_all.get(&node).copied().unwrap_or_default()
+    }
+
+    /// Returns the number of replicas that have joined.
+    pub(super) fn joined(&self) -> u64 {
+        self.joined
     }
 
     /// Returns all violations so far.

@@ -12,7 +12,7 @@ use crate::violation::{Violation, violation};
 use sheaf_node::{NodeDriver, NodeError, Progress};
 use sheaf_wire::{Nanos, NodeId, Role, Timestamp};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,7 +24,7 @@ const LONGEST_SLEEP: Nanos = Nanos::from_millis(50);
 const ROUNDS_MAX: u64 = 30_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Turn {
+pub(super) enum Turn {
     /// A fault of the options begins.
     Fault(usize),
     /// The operator stops the run for the second time.
@@ -33,6 +33,8 @@ enum Turn {
     Resume,
     /// A node is restarted.
     Back(NodeId),
+    /// A node that was not told of the end of the run is ended.
+    Evict(NodeId),
     /// The trigger supervisor, or its connection, has something to do.
     Supervision,
     /// The program of the trigger supervisor starts again.
@@ -45,9 +47,9 @@ enum Turn {
 const SPINS_MAX: u32 = 10_000;
 
 /// A node and its thread.
-struct Seat {
+pub(super) struct Seat {
     /// `None` while it is dead or after it has finished.
-    driver: Option<Box<dyn NodeDriver>>,
+    pub(super) driver: Option<Box<dyn NodeDriver>>,
     /// Time of its next round.
     next: Timestamp,
     /// End of its last round.
@@ -56,20 +58,20 @@ struct Seat {
     /// End of its starvation, and the maximum interval between its rounds until then.
     starved: (Timestamp, Nanos),
     /// Whether it is dead and will be restarted.
-    is_away: bool,
+    pub(super) is_away: bool,
     /// Number of consecutive rounds in which it did no work and did not sleep.
     spins: u32,
 }
 
 /// A run of the drivers.
 pub struct World {
-    options: Arc<DriverOptions>,
-    assembly: Assembly,
+    pub(super) options: Arc<DriverOptions>,
+    pub(super) assembly: Assembly,
     dice: Dice,
-    now: Timestamp,
+    pub(super) now: Timestamp,
     agenda: BinaryHeap<Reverse<(Timestamp, u64, Turn)>>,
     order: u64,
-    seats: BTreeMap<NodeId, Seat>,
+    pub(super) seats: BTreeMap<NodeId, Seat>,
     /// Time until which the machine of all nodes is suspended.
     suspended_until: Timestamp,
     errors: Vec<(Timestamp, NodeError)>,
@@ -77,6 +79,8 @@ pub struct World {
     happened: Vec<DriverFault>,
     /// Times at which replicas of the event manager finished.
     managers_ended: BTreeMap<NodeId, Timestamp>,
+    /// Replicas of the event manager that were started again.
+    pub(super) newcomers: BTreeSet<NodeId>,
     rounds: u64,
     violations: Vec<Violation>,
     log: String,
@@ -105,6 +109,7 @@ impl World {
             errors: Vec::new(),
             happened: Vec::new(),
             managers_ended: BTreeMap::new(),
+            newcomers: BTreeSet::new(),
             rounds: 0,
             violations: Vec::new(),
             log: String::new(),
@@ -156,6 +161,7 @@ impl World {
                 Turn::StopAgain => self.assembly.stop.store(true, Ordering::Relaxed),
                 Turn::Resume => self.assembly.controls.pause.store(false, Ordering::Relaxed),
                 Turn::Back(node) => self.come_back(node),
+                Turn::Evict(node) => self.evict(node),
                 Turn::Supervision => self.supervise(),
                 Turn::SupervisorStarts => {
                     self.assembly.supervision.iter().for_each(|supervision| supervision.lock().start(at));
@@ -191,7 +197,7 @@ impl World {
         self.seats.values().all(|seat| seat.driver.is_none() && !seat.is_away)
     }
 
-    fn plan(&mut self, at: Timestamp, turn: Turn) {
+    pub(super) fn plan(&mut self, at: Timestamp, turn: Turn) {
         self.order += 1;
         self.agenda.push(Reverse((at, self.order, turn)));
     }
@@ -253,7 +259,7 @@ impl World {
     fn come_back(&mut self, node: NodeId) {
         if self.suspended_until > self.now {
             self.plan(self.suspended_until, Turn::Back(node));
-        } else if self.seats.get(&node).is_some_and(|seat| seat.is_away) {
+        } else if self.seats.get(&node).is_some_and(|seat| seat.is_away) && self.may_come_back(node) {
             self.begin(node);
         }
     }
@@ -272,7 +278,8 @@ impl World {
         let mut took = Nanos(self.dice.between(1_000, 5_000));
         if progress == Progress::Finished {
             let ended = driver.finish();
-            if node.role == Role::Manager {
+            let is_manager = node.role == Role::Manager;
+            if is_manager {
                 self.managers_ended.insert(node, self.now);
             }
             seat.driver = None;
@@ -280,6 +287,9 @@ impl World {
             self.assembly.network.lock().take_cost();
             self.note(format_args!("{node} has finished: {ended:?}"));
             self.errors.extend(ended.err().map(|error| (self.now, error)));
+            if is_manager {
+                self.heed_end_of_replica(node);
+            }
             self.wake_others();
             return;
         }
@@ -312,7 +322,7 @@ impl World {
     }
 
     /// Plans rounds for all nodes for which an event will arrive.
-    fn wake_others(&mut self) {
+    pub(super) fn wake_others(&mut self) {
         let wakes = self.assembly.network.lock().take_wakes();
         for (node, at) in wakes {
             let Some(seat) = self.seats.get(&node).filter(|seat| seat.driver.is_some()) else { continue };
@@ -332,13 +342,19 @@ impl World {
         let Some(seat) = self.seats.get_mut(&node).filter(|seat| seat.driver.is_some()) else { return };
         match kind {
             DriverFaultKind::Kill { back_after } => {
+                if node.role == Role::Manager {
+                    self.assembly.network.lock().terms.replica_ends();
+                }
                 // This drops its endpoint.
                 seat.driver = None;
                 seat.is_away = true;
                 self.assembly.disks.lock().cut(node);
                 self.plan(now + back_after, Turn::Back(node));
             }
-            DriverFaultKind::Crash => seat.driver = None,
+            DriverFaultKind::Crash => {
+                seat.driver = None;
+                self.assembly.network.lock().terms.replica_ends();
+            }
             DriverFaultKind::Cut { peer, is_both, lasts } => {
                 let mut net = self.assembly.network.lock();
                 net.hold_back(node, peer, now + lasts);
@@ -390,20 +406,6 @@ impl World {
         self.happened.push(fault);
         self.note(format_args!("{node}: {kind:?}"));
         self.wake_others();
-    }
-
-    /// Returns whether a fault may hit a replica of the event manager. Until the voters know the replicas, it is postponed. The last
-    /// replica does not crash.
-    fn may_hit_replica(&mut self, index: usize) -> bool {
-        let DriverFault { node, kind, .. } = self.options.faults[index];
-        if !self.assembly.network.lock().terms.are_known() {
-            self.plan(self.now + Nanos::from_millis(10), Turn::Fault(index));
-            return false;
-        }
-        let is_live = |seat: (&NodeId, &Seat)| {
-            *seat.0 != node && seat.0.role == Role::Manager && seat.1.driver.is_some()
-        };
-        kind != DriverFaultKind::Crash || self.seats.iter().any(is_live)
     }
 
     /// Returns a description of the state of all nodes.

@@ -88,6 +88,19 @@ pub trait PayloadSource<P> {
     fn take(&mut self, bytes: usize) -> Option<P>;
 }
 
+/// Payload of messages that have none.
+pub(super) struct NoPayload;
+
+impl<P> PayloadSource<P> for NoPayload {
+    fn total(&self) -> u64 {
+        0
+    }
+
+    fn take(&mut self, _: usize) -> Option<P> {
+        None
+    }
+}
+
 /// A payload that arrived in one piece.
 impl PayloadSource<bytes::Bytes> for bytes::Bytes {
     fn total(&self) -> u64 {

@@ -1,7 +1,8 @@
 //! Inputs of the event manager, as the active one sends them to its standby.
 
 use super::Message;
-use crate::{Nanos, NodeId, SourceId, Timestamp};
+use crate::{Nanos, NodeId, SessionId, SourceId, Timestamp};
+use bytes::Bytes;
 
 /// An input of the event manager. The inputs of a round follow its [`Input::Round`].
 ///
@@ -30,6 +31,19 @@ pub enum Input<P> {
     Stop,
     /// Digest of all messages that followed from the rounds before.
     Digest(u32),
+    /// A piece of the state of the event manager, for a replica that joins. The rounds after it follow.
+    Snapshot {
+        /// The session of the event manager: that of the replica that was active first.
+        manager: SessionId,
+        /// Whether it is the last piece.
+        is_last: bool,
+        /// The bytes of the piece.
+        bytes: Bytes,
+    },
+    /// The replica has joined: the voters know that it is in sync.
+    Admitted,
+    /// The replica has no part in the run any more, and may join with a new session.
+    Dismissed,
 }
 
 /// Orders of an operator to the event manager.

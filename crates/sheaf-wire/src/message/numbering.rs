@@ -4,10 +4,11 @@ use super::DecodeError;
 use super::codec::Entry;
 use super::layout::{DisagreementBytes, RenumberBytes, RenumberedBytes};
 use crate::{EventId, SourceId};
+use serde::{Deserialize, Serialize};
 use zerocopy::little_endian::{U16, U32, U64};
 
 /// A fragment whose check value disagrees with that of its event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disagreement {
     /// The event.
     pub event: EventId,
@@ -22,7 +23,7 @@ pub struct Disagreement {
 }
 
 /// Order to renumber the further fragments of a source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Renumber {
     /// The source.
     pub source: SourceId,

@@ -5,10 +5,11 @@ use super::codec::Entry;
 use super::layout::RecordedBytes;
 use crate::SourceId;
 use crate::run_record::RecordAnswer;
+use serde::{Deserialize, Serialize};
 use zerocopy::little_endian::{U32, U64};
 
 /// Answer to a run record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recorded {
     /// Number of the record.
     pub number: u64,

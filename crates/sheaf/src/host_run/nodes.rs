@@ -112,7 +112,7 @@ impl Nodes {
             }
             Err(error) => {
                 let status = crate::describe(&error);
-                let end = ProcessEnd { status, is_success: false, has_died: false };
+                let end = ProcessEnd { status, is_success: false, has_died: false, is_retired: false };
                 let (node, text) = (name.to_owned(), String::new());
                 self.reports.write(&HostReport::Ended { node, start, end, text });
             }

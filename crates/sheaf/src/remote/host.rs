@@ -352,7 +352,7 @@ impl Host {
             state.parts.insert(number, Part::default());
         }
         let status = format!("the agent {} is lost: {why}", self.agent);
-        let end = ProcessEnd { status, is_success: false, has_died: true };
+        let end = ProcessEnd { status, is_success: false, has_died: true, is_retired: false };
         for node in state.nodes.values_mut().filter(|node| node.end.is_none() && !node.is_awaited) {
             node.end = Some((end.clone(), String::new()));
         }

@@ -35,7 +35,12 @@ impl RemoteProcess {
 
     /// Calls off the start of a process whose host was not there. Returns whether it had not been started.
     fn is_called_off(&self) -> bool {
-        let end = ProcessEnd { status: "it was not started".to_owned(), is_success: true, has_died: false };
+        let end = ProcessEnd {
+            status: "it was not started".to_owned(),
+            is_success: true,
+            has_died: false,
+            is_retired: false,
+        };
         let nothing = NodeSummary { node: self.node.clone(), ..NodeSummary::default() };
         let text = serde_json::to_string(&nothing).unwrap_or_default();
         let call_off = |node: &mut RemoteNode| {
@@ -84,6 +89,7 @@ impl NodeProcess for RemoteProcess {
             status: format!("the agent {} does not report its end", self.host.agent),
             is_success: false,
             has_died: true,
+            is_retired: false,
         }))
     }
 

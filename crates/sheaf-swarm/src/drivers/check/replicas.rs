@@ -30,6 +30,9 @@ pub(super) fn check(evidence: &DriverEvidence<'_>, report: &RunReport, violation
         if report.retired == Some(Retirement::Diverged) {
             violations.push(violation!("{node} had other messages than the active replica"));
         }
+        if report.retired == Some(Retirement::Unreadable) {
+            violations.push(violation!("{node} could not read the state of the active replica"));
+        }
     }
     if let Some(why) = report.retired {
         violations.push(violation!("no replica has ended the run, the last one retired: {why:?}"));

@@ -75,7 +75,11 @@ impl DriverOptions {
         });
         let within = dice.pick(&[busy.0, busy.0, 1_000_000_000, 50_000_000]);
         let at = Timestamp(START.0 + dice.below(within));
-        self.draw_fault_of_a_replica(&mut dice, at);
+        if dice.below(3) == 0 {
+            self.draw_kills_of_replicas(&mut dice, at);
+        } else {
+            self.draw_fault_of_a_replica(&mut dice, at);
+        }
         if dice.below(2) == 0 {
             let node = dice.pick(&self.voters());
             let earliest = at.0.saturating_sub(500_000_000).max(START.0 + 50_000_000);
@@ -91,6 +95,16 @@ impl DriverOptions {
                 node: NodeId::MANAGER,
                 kind: DriverFaultKind::Suspend { lasts },
             });
+        }
+    }
+
+    /// Kills replicas one after another. Each is started again, and joins.
+    fn draw_kills_of_replicas(&mut self, dice: &mut Dice, mut at: Timestamp) {
+        for _ in 0..dice.between(1, 6) {
+            let node = NodeId::manager(u16::from(dice.below(2) == 0));
+            let back_after = dice.time_between(Nanos::from_millis(1), Nanos::from_secs(2));
+            self.faults.push(DriverFault { at, node, kind: DriverFaultKind::Kill { back_after } });
+            at = at + dice.time_between(Nanos::from_millis(1), Nanos::from_secs(3));
         }
     }
 

@@ -2,8 +2,9 @@
 
 use super::super::layout::{HeaderBytes, InputBytes, Kind};
 use super::super::{Input, Message, Orders};
-use super::{DecodeError, PayloadSource, check_header, split};
-use crate::{Nanos, NodeId, Payload, SourceId, Timestamp};
+use super::{DecodeError, NoPayload, check_header, split};
+use crate::{Nanos, NodeId, Payload, SessionId, SourceId, Timestamp};
+use bytes::Bytes;
 use std::mem::size_of;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -14,27 +15,20 @@ const LINK: u8 = 3;
 const ORDERS: u8 = 4;
 const STOP: u8 = 5;
 const DIGEST: u8 = 6;
+const SNAPSHOT: u8 = 7;
+const ADMITTED: u8 = 8;
+const DISMISSED: u8 = 9;
 
 /// Flags of a link.
 const UP: u8 = 1;
+
+/// Flags of a piece of a snapshot.
+const LAST: u8 = 1;
 
 /// Flags of orders.
 const HOLD: u8 = 1;
 const PAUSE: u8 = 2;
 const EXCLUSIONS: u8 = 4;
-
-/// Payload of messages that have none.
-struct NoPayload;
-
-impl<P> PayloadSource<P> for NoPayload {
-    fn total(&self) -> u64 {
-        0
-    }
-
-    fn take(&mut self, _: usize) -> Option<P> {
-        None
-    }
-}
 
 /// Returns the size of the inputs.
 pub(super) fn bytes_of<P>(inputs: &[Input<P>]) -> usize {
@@ -46,7 +40,13 @@ fn content_bytes<P>(input: &Input<P>) -> usize {
         Input::Round { .. } => 8,
         Input::Message(message) => size_of::<HeaderBytes>() + message.body.head_bytes(),
         Input::Orders(Orders { exclusions: Some((sources, nodes)), .. }) => 4 * (sources.len() + nodes.len()),
-        Input::Link { .. } | Input::Orders(_) | Input::Stop | Input::Digest(_) => 0,
+        Input::Snapshot { bytes, .. } => bytes.len(),
+        Input::Link { .. }
+        | Input::Orders(_)
+        | Input::Stop
+        | Input::Digest(_)
+        | Input::Admitted
+        | Input::Dismissed => 0,
     }
 }
 
@@ -71,7 +71,13 @@ pub(super) fn emit<P: Payload>(head: &mut Vec<u8>, inputs: Vec<Input<P>>) {
                     sources.iter().map(|source| source.0).chain(nodes.iter().map(|node| node.to_code()));
                 codes.for_each(|code| head.extend_from_slice(&code.to_le_bytes()));
             }
-            Input::Link { .. } | Input::Orders(_) | Input::Stop | Input::Digest(_) => {}
+            Input::Snapshot { bytes, .. } => head.extend_from_slice(&bytes),
+            Input::Link { .. }
+            | Input::Orders(_)
+            | Input::Stop
+            | Input::Digest(_)
+            | Input::Admitted
+            | Input::Dismissed => {}
         }
     }
 }
@@ -90,6 +96,9 @@ fn fixed<P>(input: &Input<P>) -> InputBytes {
         }
         Input::Stop => (STOP, 0, 0),
         Input::Digest(digest) => (DIGEST, 0, u64::from(*digest)),
+        Input::Snapshot { manager, is_last, .. } => (SNAPSHOT, u8::from(*is_last) * LAST, manager.0),
+        Input::Admitted => (ADMITTED, 0, 0),
+        Input::Dismissed => (DISMISSED, 0, 0),
     };
     InputBytes { kind, flags, reserved: U16::ZERO, content_bytes: U32::ZERO, value: U64::new(value) }
 }
@@ -133,6 +142,13 @@ fn parse_input<P: Payload>(fixed: &InputBytes, content: &[u8]) -> Result<Input<P
             empty(content)?;
             Ok(Input::Digest(u32::try_from(value).map_err(|_| bad("digest", value))?))
         }
+        SNAPSHOT => Ok(Input::Snapshot {
+            manager: SessionId(value),
+            is_last: flags(LAST)? != 0,
+            bytes: Bytes::copy_from_slice(content),
+        }),
+        ADMITTED => empty(content).map(|()| Input::Admitted),
+        DISMISSED => empty(content).map(|()| Input::Dismissed),
         kind => Err(bad("kind of an input", kind.into())),
     }
 }

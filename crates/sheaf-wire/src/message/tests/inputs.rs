@@ -2,7 +2,7 @@
 
 use super::{body, encode, header};
 use crate::message::{Body, DecodeError, Input, Message, Orders, SuperFragments};
-use crate::{Nanos, NodeId, SourceId, Timestamp};
+use crate::{Nanos, NodeId, SessionId, SourceId, Timestamp};
 use bytes::Bytes;
 use proptest::prelude::*;
 
@@ -26,6 +26,15 @@ fn input() -> impl Strategy<Value = Input<Bytes>> {
         orders().prop_map(Input::Orders),
         Just(Input::Stop),
         any::<u32>().prop_map(Input::Digest),
+        (any::<u64>(), any::<bool>(), prop::collection::vec(any::<u8>(), 0..40)).prop_map(
+            |(manager, is_last, bytes)| Input::Snapshot {
+                manager: SessionId(manager),
+                is_last,
+                bytes: bytes.into()
+            }
+        ),
+        Just(Input::Admitted),
+        Just(Input::Dismissed),
     ]
 }
 
