@@ -235,6 +235,7 @@ impl Family {
             listener,
             started,
             restarts,
+            waits_to_join: false,
             ended: None,
             handed_over: None,
         });
@@ -376,12 +377,16 @@ impl Family {
 
     fn check(&mut self, index: usize, closing: bool) -> anyhow::Result<()> {
         let has_other_replica = self.has_other_replica(index);
-        let may_join = has_other_replica && !self.managers().any(Process::has_succeeded);
+        let may_join = !closing && self.may_join(self.processes[index].node.id);
         let process = &mut self.processes[index];
         if let Some(handed_over) = self.next.take_handed_over(process.node.id) {
             process.handed_over = Some(handed_over);
         }
         if process.ended.is_some() {
+            if may_join && std::mem::take(&mut process.waits_to_join) {
+                log_as!(PROCESS_RESTARTED, peer = process.node.name; "{} is started again", process.node.name);
+                return self.start_again(index);
+            }
             return if closing { Ok(()) } else { process.report_early_end() };
         }
         let Some(end) = process.child.try_wait()? else { return Ok(()) };
@@ -391,17 +396,16 @@ impl Family {
             log_as!(PROCESS_RESTARTED, peer = name; "{name} ended ({status}); it is started again, as asked for");
             return self.start_again(index);
         }
-        let may_return = match process.node.id.role {
-            Role::Manager => may_join && (end.has_died || end.is_retired),
-            _ => end.has_died,
-        };
-        let again = may_return && !closing && !is_over;
-        if again && process.restarts.died(process.started.elapsed().into()).is_some() {
+        let is_replica = process.node.id.role == Role::Manager;
+        let may_return = (end.has_died || (is_replica && end.is_retired)) && !closing && !is_over;
+        let again = may_return && process.restarts.died(process.started.elapsed().into()).is_some();
+        if again && (!is_replica || may_join) {
             let what = if end.has_died { "died" } else { "ended" };
             log_as!(PROCESS_RESTARTED, peer = name; "{name} {what} ({status}); it is restarted");
             return self.start_again(index);
         }
-        if again {
+        process.waits_to_join = again && is_replica;
+        if may_return && !again {
             log_as!(
                 PROCESS_ENDED, peer = name;
                 "{name} died ({status}) and is not restarted: it died too often shortly after its start; see its messages above"
@@ -426,6 +430,14 @@ impl Family {
             && self
                 .managers()
                 .any(|process| process.node.id != node && (!process.is_over() || process.has_succeeded()))
+    }
+
+    /// Returns whether this is a replica of the event manager that can join: the other one acts as the event manager.
+    fn may_join(&self, node: NodeId) -> bool {
+        let acting = self.next.lines.manager();
+        node.role == Role::Manager
+            && acting == node.other_replica()
+            && self.managers().any(|process| process.node.id == acting && !process.is_over())
     }
 
     /// Starts the process of a node again that has ended.

@@ -7,11 +7,11 @@ use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Header of a message of which only the body counts.
+/// Header of a message of which only the body counts. No session is zero.
 const BODY_ONLY: Header = Header {
     sender: NodeId::MANAGER,
     run: RunNumber(0),
-    session: SessionId(0),
+    session: SessionId(1),
     sequence: 0,
     acknowledged: 0,
     acknowledged_session: SessionId(0),

@@ -24,7 +24,9 @@ pub(super) struct Process {
     pub(super) listener: Option<TcpListener>,
     pub(super) started: Instant,
     pub(super) restarts: Restarts,
-    /// The end of the process, once it has ended for good.
+    /// Whether it is a replica of the event manager that is started again once the other one acts.
+    pub(super) waits_to_join: bool,
+    /// The end of the process, once it has ended.
     pub(super) ended: Option<ProcessEnd>,
     /// Its part in the present run, once it has handed over to the next one.
     pub(super) handed_over: Option<HandedOver>,

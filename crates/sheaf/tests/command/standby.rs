@@ -117,22 +117,10 @@ fn an_event_manager_that_was_frozen_is_refused() {
     wait_for_work(&running, &scratch);
     signal(frozen, "CONT");
     running.wait_until_said("evm has no more part in the run: evm1 has taken over");
+    running.wait_until_said("evm1 has a standby again, evm");
     wait_for_work(&running, &scratch);
     let summary = end(running, &scratch);
     assert_eq!(number(&summary, "trouble.take_overs"), 1);
-}
-
-#[test]
-fn the_run_goes_on_without_a_standby_that_has_died() {
-    let scratch = ScratchDirectory::new();
-    let mut running = start(&scratch, "");
-    wait_for_work(&running, &scratch);
-    signal(running.wait_for_node("evm1", 0), "KILL");
-    running.wait_until_said("the run goes on without a standby of its event manager");
-    wait_for_work(&running, &scratch);
-    let summary = end(running, &scratch);
-    assert_eq!(field(&summary, "trouble.unprotected"), true);
-    assert!(field(&summary, "trouble").get("take_overs").is_none());
 }
 
 /// The voters are both readout units and the first builder unit.
@@ -158,10 +146,58 @@ fn a_run_ends_with_its_last_event_manager() {
     let scratch = ScratchDirectory::new();
     let mut running = start(&scratch, "");
     wait_for_work(&running, &scratch);
+    // A frozen standby does not take over, and nobody starts an event manager that has nothing to join.
+    let standby = running.wait_for_node("evm1", 0);
+    signal(standby, "STOP");
     signal(running.wait_for_node("evm", 0), "KILL");
-    running.wait_until_said("evm1 takes over from evm");
-    signal(running.wait_for_node("evm1", 0), "KILL");
+    running.wait_until_said("the other replica of the event manager goes on");
+    signal(standby, "KILL");
     running.end().exits(1).says(&["the event manager ended without a report"]);
+}
+
+/// Each one that is killed is started again, and joins before the next one is killed.
+fn kill_event_managers_in_turn(config: &str, arguments: &str) {
+    let scratch = ScratchDirectory::new();
+    let mut running = start_with(&scratch, config, arguments);
+    let mut processes = [running.wait_for_node("evm", 0), running.wait_for_node("evm1", 0)];
+    for turn in 0..6 {
+        wait_for_work(&running, &scratch);
+        let (name, other) = if turn % 2 == 0 { ("evm", "evm1") } else { ("evm1", "evm") };
+        signal(processes[turn % 2], "KILL");
+        running.wait_until_said(&format!("{other} takes over from {name}"));
+        running.wait_until_said(&format!("{other} has a standby again, {name}"));
+        processes[turn % 2] = running.wait_for_node(name, processes[turn % 2]);
+    }
+    wait_for_work(&running, &scratch);
+    let summary = end(running, &scratch);
+    assert_eq!(number(&summary, "trouble.take_overs"), 6);
+    let vetoed = field(&summary, "ledger.vetoed");
+    assert_eq!(number(&summary, "ledger.offered"), number(&summary, "ledger.triggers") + total(vetoed));
+}
+
+#[test]
+fn event_managers_take_over_from_one_another_again_and_again() {
+    kill_event_managers_in_turn(PROTECTED, "--transport tcp");
+}
+
+#[test]
+fn event_managers_take_over_again_and_again_where_datagrams_are_lost() {
+    let config = PROTECTED.replace(PATIENT, IMPATIENT);
+    kill_event_managers_in_turn(&config, "--transport udp --outputs 1");
+}
+
+#[test]
+fn a_standby_that_has_died_joins_again() {
+    let scratch = ScratchDirectory::new();
+    let mut running = start(&scratch, "");
+    wait_for_work(&running, &scratch);
+    signal(running.wait_for_node("evm1", 0), "KILL");
+    running.wait_until_said("the run goes on without a standby of its event manager");
+    running.wait_until_said("evm has a standby again, evm1");
+    wait_for_work(&running, &scratch);
+    let summary = end(running, &scratch);
+    assert_eq!(field(&summary, "trouble.unprotected"), true);
+    assert!(field(&summary, "trouble").get("take_overs").is_none());
 }
 
 #[test]

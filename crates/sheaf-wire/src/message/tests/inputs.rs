@@ -44,6 +44,14 @@ fn decode(head: &[u8]) -> Result<Message<Bytes>, DecodeError> {
 
 proptest! {
     #[test]
+    fn bodies_without_payload_are_part_of_a_state(body in body()) {
+        if !body.kind().has_payload() {
+            let bytes = postcard::to_allocvec(&body).expect("it can be written");
+            prop_assert_eq!(postcard::from_bytes::<Body<Bytes>>(&bytes), Ok(body));
+        }
+    }
+
+    #[test]
     fn inputs_survive_encoding(header in header(), inputs in prop::collection::vec(input(), 0..6)) {
         let message = Message { header, body: Body::Inputs(inputs) };
         let (head, payload) = encode(message.clone());
