@@ -142,6 +142,15 @@ pub enum OpenError {
         /// Error of the loader.
         error: libloading::Error,
     },
+    /// This program is static, and has no loader.
+    #[error(
+        "cannot load {whose}: this `sheaf` is a static program, which loads no libraries; use the Debian package, the Python \
+         package or a build from source"
+    )]
+    Static {
+        /// Whose it is.
+        whose: Whose,
+    },
     /// It has no such function.
     #[error(
         "{whose} has no function `{symbol}`; a {} exports one, and `{}.symbol` is its name",
@@ -301,6 +310,9 @@ pub(crate) fn open<T: Table>(path: &Path, symbol: &str) -> Result<(T, Whose, Lib
         return Err(OpenError::NotThere { kind: T::KIND, path, error });
     }
     let whose = Whose::Library(T::KIND, path.clone());
+    if cfg!(target_feature = "crt-static") {
+        return Err(OpenError::Static { whose });
+    }
     // SAFETY: loading runs the library's constructors. The operator permits this by naming the library.
     let library = unsafe { Library::new(&path) }
         .map_err(|error| OpenError::NotALibrary { whose: whose.clone(), error })?;

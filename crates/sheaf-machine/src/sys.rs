@@ -62,25 +62,28 @@ pub fn dying_with_this_thread(command: &mut Command) -> &mut Command {
     }
 }
 
+// The C library musl refuses to pass on `sched_setscheduler` and its like, which for threads differ from POSIX. The kernel's own calls
+// are the same everywhere; all they have of `sched_param` is the priority.
+
 /// Real-time scheduling of this thread: first in, first out, at `priority` (1 to 99); threads that it starts are ordinary.
 pub(crate) fn set_fifo(priority: u8) -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: libc::c_int::from(priority) };
-    // SAFETY: 0 names the calling thread; `parameters` outlives the call, which only reads it.
-    check(unsafe {
-        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const parameters)
-    })
+    let priority = libc::c_int::from(priority);
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: 0 names the calling thread; `priority` outlives the call, which only reads it.
+    check_long(unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) })
 }
 
 /// The real-time priority of this thread; `None` where it is scheduled in another way.
 pub(crate) fn fifo_priority() -> io::Result<Option<u8>> {
-    let mut parameters = libc::sched_param { sched_priority: 0 };
+    let mut priority: libc::c_int = 0;
     // SAFETY: 0 names the calling thread; there is nothing else to get wrong.
-    let policy = unsafe { libc::sched_getscheduler(0) };
-    check(policy)?;
-    // SAFETY: `parameters` outlives the call, which only writes to it.
-    check(unsafe { libc::sched_getparam(0, &raw mut parameters) })?;
-    let is_fifo = policy & !libc::SCHED_RESET_ON_FORK == libc::SCHED_FIFO;
-    Ok(u8::try_from(parameters.sched_priority).ok().filter(|_| is_fifo))
+    let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
+    check_long(policy)?;
+    // SAFETY: `priority` outlives the call, which only writes to it.
+    check_long(unsafe { libc::syscall(libc::SYS_sched_getparam, 0, &raw mut priority) })?;
+    let is_fifo =
+        policy & !libc::c_long::from(libc::SCHED_RESET_ON_FORK) == libc::c_long::from(libc::SCHED_FIFO);
+    Ok(u8::try_from(priority).ok().filter(|_| is_fifo))
 }
 
 /// Placement of memory among NUMA nodes: the modes of `set_mempolicy(2)`.

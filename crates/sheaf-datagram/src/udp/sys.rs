@@ -43,7 +43,8 @@ pub(super) fn send(socket: &UdpSocket, buffer: &[u8], entries: &[Entry]) -> io::
             socket.as_raw_fd(),
             messages.as_mut_ptr(),
             entries.len() as libc::c_uint,
-            libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+            // The C libraries disagree on the sign of flags.
+            (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as _,
         )
     };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
@@ -88,7 +89,7 @@ pub(super) fn receive(
             socket.as_raw_fd(),
             messages.as_mut_ptr(),
             slots,
-            libc::MSG_DONTWAIT,
+            libc::MSG_DONTWAIT as _,
             std::ptr::null_mut(),
         )
     };
