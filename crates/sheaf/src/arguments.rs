@@ -562,3 +562,16 @@ pub(crate) fn parse_seconds(text: &str) -> Result<Nanos, ValueError> {
     let seconds = text.parse().ok().and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok());
     seconds.map(Nanos::from).ok_or(ValueError::Negative("a number of seconds"))
 }
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArguments {
+    /// Shell that is to complete commands and flags.
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManualArguments {
+    /// Directory of the pages, which is created if it is missing.
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+}

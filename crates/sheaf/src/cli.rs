@@ -2,9 +2,9 @@
 
 use crate::agent::AgentArguments;
 use crate::arguments::{
-    DoctorArguments, DumpArguments, ExportArguments, GuardArguments, ImportArguments, NextArguments,
-    PathArguments, PollArguments, PollTriggerArguments, PreprocessorArguments, ProcessorArguments,
-    RehearsalArguments, RunArguments, TapArguments,
+    CompletionsArguments, DoctorArguments, DumpArguments, ExportArguments, GuardArguments, ImportArguments,
+    ManualArguments, NextArguments, PathArguments, PollArguments, PollTriggerArguments,
+    PreprocessorArguments, ProcessorArguments, RehearsalArguments, RunArguments, TapArguments,
 };
 use crate::bench::arguments::BenchArguments;
 use crate::ctl::CtlArguments;
@@ -27,12 +27,13 @@ use crate::token::TokenArguments;
 use crate::top::TopArguments;
 use crate::trace::TraceArguments;
 use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
+use std::sync::LazyLock;
 
 /// Event builder for physics experiments: collects the fragments of each event, filters it, and stores it.
 ///
 /// Without a command, `sheaf` runs an emulated detector for ten seconds and writes its events under `runs/`.
 #[derive(Debug, Parser)]
-#[command(name = "sheaf", version, propagate_version = true, after_help = AFTER_HELP)]
+#[command(name = "sheaf", version, long_version = &**LONG_VERSION, propagate_version = true, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -43,6 +44,34 @@ pub(crate) struct Cli {
     #[arg(short, long, global = true, conflicts_with = "verbose", display_order = 901)]
     quiet: bool,
 }
+
+/// Optional parts of the command, and whether this build has them.
+const PARTS: [(&str, bool); 6] = [
+    ("sqlite", cfg!(feature = "sqlite")),
+    ("postgres", cfg!(feature = "postgres")),
+    ("s3", cfg!(feature = "s3")),
+    ("hdf5", cfg!(feature = "hdf5")),
+    ("libfabric", cfg!(feature = "libfabric")),
+    ("libraries of filters, sources and triggers", !cfg!(target_feature = "crt-static")),
+];
+
+/// Version, platform and optional parts, for `--version`.
+static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+    let parts = |is_there: bool| -> String {
+        let names = PARTS.iter().filter(|(_, there)| *there == is_there).map(|(name, _)| *name);
+        let names: Vec<_> = names.collect();
+        if names.is_empty() { "-".to_owned() } else { names.join(", ") }
+    };
+    let linked = if cfg!(target_feature = "crt-static") { "static" } else { "dynamic" };
+    format!(
+        "{}\nplatform: {}-{}, {linked}\nwith: {}\nwithout: {}",
+        env!("CARGO_PKG_VERSION"),
+        std::env::consts::ARCH,
+        std::env::consts::OS,
+        parts(true),
+        parts(false)
+    )
+});
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -70,8 +99,13 @@ impl Cli {
     /// Parses the command line of this process. A negative number is the value of its option, so that the error names the
     /// option and its range.
     pub(crate) fn from_arguments() -> Result<Self, clap::Error> {
-        let mut matches = allow_negative_numbers(<Self as CommandFactory>::command()).try_get_matches()?;
+        let mut matches = allow_negative_numbers(Self::definition()).try_get_matches()?;
         Self::from_arg_matches_mut(&mut matches)
+    }
+
+    /// Returns all commands and flags with their help.
+    pub(crate) fn definition() -> clap::Command {
+        <Self as CommandFactory>::command()
     }
 
     pub(crate) fn verbosity(&self) -> log::LevelFilter {
@@ -177,4 +211,8 @@ pub(crate) enum Command {
     Lab(LabArguments),
     /// Calculate ports, messages and bytes of a described detector, with and without grouped readout buffers.
     Model(ModelArguments),
+    /// Print a script with which a shell completes commands and flags.
+    Completions(CompletionsArguments),
+    /// Write a man page for each command.
+    Manual(ManualArguments),
 }

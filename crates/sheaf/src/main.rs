@@ -80,6 +80,7 @@
 //! | `sim` | `sheaf sim`: scenarios, the documents' figures, calibration, prediction |
 //! | `lab` | `sheaf lab`: real nodes behind virtual switches |
 //! | `model` | `sheaf model`: the paper model of a described detector |
+//! | `manual` | `sheaf completions` and `sheaf manual`: the command line for shells and for `man` |
 //! | `tap` | `sheaf tap`: events of a run in progress |
 //! | `export` | `sheaf export`, in builds with HDF5 |
 //! | `histograms` | histograms that consumers publish during a run |
@@ -137,6 +138,7 @@ mod leaving;
 mod library;
 mod listening;
 mod log_search;
+mod manual;
 mod model;
 mod names;
 mod network;
@@ -279,6 +281,8 @@ fn main() -> ExitCode {
         Command::Sim(arguments) => sim::command(&arguments, &console),
         Command::Lab(arguments) => lab::command(&arguments, &console),
         Command::Model(arguments) => model::command(&arguments),
+        Command::Completions(arguments) => manual::completions(&arguments),
+        Command::Manual(arguments) => manual::command(&arguments),
     };
     let status = match result {
         Ok(Verdict::Good) => ExitCode::SUCCESS,

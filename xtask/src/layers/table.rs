@@ -486,6 +486,8 @@ pub(super) const LAYERS: &[Layer] = &[
             "anyhow",
             "bytes",
             "clap",
+            "clap_complete",
+            "clap_mangen",
             "console",
             "indicatif",
             "log",
