@@ -35,6 +35,21 @@ pub(crate) fn sheaf(profile: Profile) -> Result<PathBuf> {
     build(profile, &programs(profile), "sheaf")
 }
 
+/// Returns the platform of the static command in rustc's notation.
+pub(crate) fn static_platform() -> String {
+    format!("{}-unknown-linux-musl", std::env::consts::ARCH)
+}
+
+/// Builds the command as a static program, which needs no library of its system, and returns its path.
+pub(crate) fn static_sheaf(profile: Profile) -> Result<PathBuf> {
+    let platform = static_platform();
+    let mut cargo = shell::cargo(&["build", "--profile", profile.name(), "--package", "sheaf", "--target"]);
+    shell::output(cargo.arg(&platform).stderr(Stdio::inherit()))?;
+    let program = workspace::target_directory()?.join(platform).join(profile.name()).join("sheaf");
+    ensure!(program.is_file(), "cargo did not build {}", program.display());
+    Ok(program)
+}
+
 /// Builds the simulated cluster and returns the path of its program.
 pub(crate) fn swarm() -> Result<PathBuf> {
     build(Profile::Release, &programs(Profile::Release), "sheaf-swarm")

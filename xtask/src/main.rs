@@ -16,6 +16,7 @@
 //! | `python` | `python`: builds and tests the Python package |
 //! | `page` | `page`: type check and tests of the page of a run |
 //! | `openapi` | `openapi`: a running controller compared with the description of its interface |
+//! | `package` | `package`: archive, Debian package, Python wheel and container image of the command, made and installed |
 //! | `compare` | `compare`: other software with the same traffic |
 //! | `performance` | `performance`: the tables and pictures of `docs/performance.md` |
 //!
@@ -34,6 +35,7 @@ mod layers;
 mod mutants;
 mod openapi;
 mod optional;
+mod package;
 mod page;
 mod performance;
 mod problem;
@@ -80,6 +82,8 @@ enum Verb {
     Openapi(openapi::OpenapiArguments),
     /// Run the release build briefly and verify its events: in one process, and with one process per role.
     Smoke,
+    /// Make packages of the command in `target/packages`: archive, Debian package, Python wheel, container image.
+    Package(package::PackageArguments),
     /// Plant bugs in a copy of the workspace, one at a time, and report which of them the swarm finds.
     Mutants(mutants::MutantsArguments),
     /// Inject faults into real runs of the release build: kills, freezes, starved processors, full and hanging disks.
@@ -131,6 +135,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Page => page::command(),
         Verb::Openapi(arguments) => openapi::command(&arguments),
         Verb::Smoke => smoke::command(),
+        Verb::Package(arguments) => package::command(&arguments),
         Verb::Mutants(arguments) => mutants::command(&arguments),
         Verb::Torture(arguments) => torture::command(&arguments),
         Verb::Fuzz(arguments) => fuzz::command(&arguments),

@@ -12,7 +12,7 @@ pub(crate) const PYTHON_VARIABLE: &str = "SHEAF_PYTHON";
 
 /// The environment variable that names the interpreter of the package, if it differs: the importers need old versions of modules
 /// of which the package needs new ones.
-const PACKAGE_PYTHON_VARIABLE: &str = "SHEAF_PACKAGE_PYTHON";
+pub(crate) const PACKAGE_PYTHON_VARIABLE: &str = "SHEAF_PACKAGE_PYTHON";
 
 /// The environment variable that tells the package's tests where the command is.
 const COMMAND_VARIABLE: &str = "SHEAF_COMMAND";
@@ -104,7 +104,7 @@ pub(crate) fn package_tests() -> Result<()> {
 }
 
 /// Returns the search path for programs, with `folder` first.
-fn path_with(folder: Option<&Path>) -> Result<OsString> {
+pub(crate) fn path_with(folder: Option<&Path>) -> Result<OsString> {
     let known = std::env::var_os("PATH").unwrap_or_default();
     let first = folder.filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_owned);
     std::env::join_paths(first.into_iter().chain(std::env::split_paths(&known)))

@@ -22,21 +22,12 @@ pub(crate) fn command() -> Result<()> {
 }
 
 fn run_and_verify(sheaf: &Path, directory: &Path, more: &[&str]) -> Result<()> {
-    let mut run = Command::new(sheaf);
-    run.args(["run", "--quiet", "--json", "--output"]).arg(directory).args(more);
-    let run: Value = json(&mut run)?;
-    let stored = run["ledger"]["stored"]
-        .as_u64()
-        .context("the summary does not contain the number of stored events")?;
-    ensure!(run["ledger"]["balanced"] == true, "the ledger does not balance: {}", run["ledger"]);
-    ensure!(stored > 0, "no event was stored");
-    let output = run["output"].as_str().context("the summary does not contain the run's directory")?;
-
-    let mut verify = Command::new(sheaf);
-    verify.args(["verify", "--json", output]);
-    json(&mut verify)?;
+    let directory = directory.to_str().context("the target directory is not UTF-8")?;
+    let arguments = [&["run", "--output", directory], more].concat();
+    let command = || Command::new(sheaf);
+    let Stored { events: stored, output } = stored_and_verified(&command, &arguments)?;
     let mut dump = Command::new(sheaf);
-    dump.args(["dump", "--csv", output]);
+    dump.args(["dump", "--csv", &output]);
     let dumped = shell::output(&mut dump)?;
     let header = dumped.lines().next().unwrap_or_default();
     ensure!(header == "event,source,time_ns,bytes,crc32", "the dump begins with {header:?}");
@@ -45,6 +36,38 @@ fn run_and_verify(sheaf: &Path, directory: &Path, more: &[&str]) -> Result<()> {
     ensure!(events.len() as u64 == stored, "{stored} events are stored, {} are in the files", events.len());
     println!("sheaf run {}: {stored} events stored and verified, and as many in the dump", more.join(" "));
     Ok(())
+}
+
+/// Events of a run, and the directory with them.
+struct Stored {
+    events: u64,
+    output: String,
+}
+
+/// Runs the first command of the README, `sheaf run` without a configuration, and verifies its files. `sheaf` makes a call of the
+/// command without arguments. The output goes to the working directory of the command.
+pub(crate) fn first_command(sheaf: &dyn Fn() -> Command) -> Result<()> {
+    let Stored { events, output } = stored_and_verified(sheaf, &["run"])?;
+    println!("{}: {events} events stored and verified in {output}", shell::typed(&sheaf()));
+    Ok(())
+}
+
+/// Makes a run and verifies its files.
+fn stored_and_verified(sheaf: &dyn Fn() -> Command, arguments: &[&str]) -> Result<Stored> {
+    let mut run = sheaf();
+    run.args(arguments).args(["--quiet", "--json"]);
+    let run: Value = json(&mut run)?;
+    let events = run["ledger"]["stored"]
+        .as_u64()
+        .context("the summary does not contain the number of stored events")?;
+    ensure!(run["ledger"]["balanced"] == true, "the ledger does not balance: {}", run["ledger"]);
+    ensure!(events > 0, "no event was stored");
+    let output =
+        run["output"].as_str().context("the summary does not contain the run's directory")?.to_owned();
+    let mut verify = sheaf();
+    verify.args(["verify", "--json", &output]);
+    json(&mut verify)?;
+    Ok(Stored { events, output })
 }
 
 /// Runs the command, which must succeed and print one JSON object.

@@ -7,6 +7,7 @@ use crate::instructions::{self, InstructionsArguments};
 use crate::mutants::{self, MutantsArguments};
 use crate::openapi::OpenapiArguments;
 use crate::optional::{tests, with_optional_parts};
+use crate::package::{self, PackageArguments};
 use crate::shell::{self, Steps, cargo};
 use crate::torture::{self, TortureArguments};
 use crate::{fuzz, layers, openapi, page, python, smoke, testing, tidy, workspace};
@@ -254,7 +255,8 @@ fn release_steps(steps: &mut Steps) -> Result<()> {
     steps.step("torture", || torture::command(&cases))?;
     // Its tests wait more than they compute, so they take little from the steps beside them.
     steps.step("page of a run", page::command)?;
-    steps.step("interface for programs", || openapi::command(&OpenapiArguments::default()))
+    steps.step("interface for programs", || openapi::command(&OpenapiArguments::default()))?;
+    steps.step("packages", || package::command(&PackageArguments::for_every_change()))
 }
 
 /// The steps of [`Half::Release`] in a separate process, whose output is printed when it has ended.

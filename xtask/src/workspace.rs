@@ -87,8 +87,8 @@ impl Packages {
     }
 }
 
-/// Returns the target platform in rustc's notation.
-fn host() -> Result<String> {
+/// Returns the platform of this machine in rustc's notation.
+pub(crate) fn host() -> Result<String> {
     let version = shell::output(Command::new("rustc").arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.context("rustc -vV does not name its host")?.to_owned())
@@ -111,6 +111,13 @@ fn own_metadata() -> Result<Value> {
 /// Returns cargo's target directory.
 pub(crate) fn target_directory() -> Result<PathBuf> {
     Ok(PathBuf::from(text(&own_metadata()?["target_directory"])?))
+}
+
+/// Returns the version of the command.
+pub(crate) fn version() -> Result<String> {
+    let metadata = own_metadata()?;
+    let command = array(&metadata["packages"]).find(|package| package["name"] == "sheaf");
+    text(&command.context("there is no package sheaf")?["version"])
 }
 
 /// Returns the benchmarks inside the crates: package and name of each.
