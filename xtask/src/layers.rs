@@ -5,14 +5,16 @@
 mod fuzz_lock;
 mod house;
 mod modules;
+mod pure;
 mod table;
 
 use crate::problem::{Problem, report};
 use crate::rust_source::{code_only, find_word, line_of, without_tests};
 use crate::workspace::{self, Packages};
 use anyhow::{Context as _, Result};
+use pure::{PURE_MAY_LINK, PURE_NEVER_NAMES};
 use std::collections::BTreeSet;
-use table::{LAYERS, Layer, PURE, PURE_MAY_LINK, PURE_NEVER_NAMES};
+use table::{LAYERS, Layer, PURE};
 
 /// `cargo xtask check-layers`.
 pub(crate) fn command() -> Result<()> {
@@ -118,7 +120,7 @@ fn check_purity(packages: &Packages) -> Vec<Problem> {
             if !allowed.contains(linked.as_str()) {
                 let text = format!(
                     "links {linked}, which is not known to be free of I/O, threads, clocks and randomness; if it is, \
-                     add it to PURE_MAY_LINK in xtask/src/layers/table.rs"
+                     add it to PURE_MAY_LINK in xtask/src/layers/pure.rs"
                 );
                 problems.push(Problem::new(*package, text));
             }

@@ -78,7 +78,7 @@ pub(super) const LAYERS: &[Layer] = &[
         package: "sheaf-wire",
         floor: Floor::Vocabulary,
         may_know: &[],
-        may_use: &["bytes", "crc-fast", "num-rational", "num-traits", "thiserror", "zerocopy"],
+        may_use: &["bytes", "crc-fast", "num-rational", "num-traits", "serde", "thiserror", "zerocopy"],
         reason: "the vocabulary of all crates; depends on none",
     },
     Layer {
@@ -92,7 +92,7 @@ pub(super) const LAYERS: &[Layer] = &[
         package: "sheaf-telemetry",
         floor: Floor::Vocabulary,
         may_know: &[],
-        may_use: &["log"],
+        may_use: &["log", "serde"],
         reason: "metrics and the memory that they are published through, whatever they count; codes of messages",
     },
     Layer {
@@ -127,7 +127,7 @@ pub(super) const LAYERS: &[Layer] = &[
         package: "sheaf-protocol",
         floor: Floor::Protocol,
         may_know: &["sheaf-shaping", "sheaf-wire"],
-        may_use: &["rustc-hash", "thiserror"],
+        may_use: &["bytes", "rustc-hash", "serde", "thiserror"],
         reason: "the roles are sans-IO machines that run on any driver",
     },
     Layer {
@@ -359,7 +359,18 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-transport",
             "sheaf-wire",
         ],
-        may_use: &["bytes", "hdrhistogram", "log", "rand", "rand_pcg", "rtrb", "rustix", "thiserror"],
+        may_use: &[
+            "bytes",
+            "hdrhistogram",
+            "log",
+            "postcard",
+            "rand",
+            "rand_pcg",
+            "rtrb",
+            "rustix",
+            "serde",
+            "thiserror",
+        ],
         reason: "nodes drive roles through traits; the command chooses the implementations",
     },
     Layer {
@@ -550,49 +561,3 @@ pub(super) const LAYERS: &[Layer] = &[
 /// Packages that do no I/O, read no clock, start no thread and use no randomness of the system.
 pub(super) const PURE: &[&str] =
     &["sheaf-wire", "sheaf-protocol", "sheaf-recovery", "sheaf-shaping", "sheaf-time"];
-
-/// Packages that pure packages may link, directly or indirectly. Procedural macros run in the compiler and do not count.
-pub(super) const PURE_MAY_LINK: &[&str] = &[
-    "bytes",
-    "crc-fast",
-    // Dependencies of crc-fast: traits for digests. Dependencies of another version of them, which signs requests, count here,
-    // too: they only compute.
-    "block-buffer",
-    "cmov",
-    "const-oid",
-    "crypto-common",
-    "ctutils",
-    "digest",
-    "generic-array",
-    "hybrid-array",
-    // Exact fractions, of which neither reads a clock nor the system.
-    "num-integer",
-    "num-rational",
-    "num-traits",
-    "rustc-hash",
-    "spin",
-    "thiserror",
-    "typenum",
-    "zerocopy",
-];
-
-/// Names that must not occur in sources of pure packages outside tests, with reasons.
-pub(super) const PURE_NEVER_NAMES: &[(&str, &str)] = &[
-    ("std::net", "sockets belong in the transports"),
-    ("std::fs", "files belong in sheaf-store"),
-    ("std::io", "input and output belong to the driver of a role"),
-    ("std::os", "the operating system belongs to the driver of a role"),
-    ("std::process", "a role is not a process"),
-    ("std::env", "settings are given to a role by its driver"),
-    ("std::thread", "a role has no thread of its own"),
-    ("thread_local", "a role has no thread of its own"),
-    ("Instant", "a role receives the time as `Timestamp`"),
-    ("SystemTime", "a role receives the time as `Timestamp`"),
-    (
-        "RandomState",
-        "the same seed must give the same log: use `FxHashMap` and never iterate it, or a `BTreeMap`",
-    ),
-    ("HashMap", "its hasher is seeded by the system: use `FxHashMap` or `BTreeMap`"),
-    ("HashSet", "its hasher is seeded by the system: use `FxHashSet` or `BTreeSet`"),
-    ("DefaultHasher", "its result may change with the compiler"),
-];

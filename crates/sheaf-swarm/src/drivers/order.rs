@@ -22,6 +22,8 @@ pub(super) struct Order {
     lost_with_peers: BTreeMap<NodeId, u64>,
     /// Sum of these for sessions that ended normally.
     lost_in_all: BTreeMap<NodeId, u64>,
+    /// Replicas of the event manager whose process has ended. A later one goes on where the other replica was.
+    ended_replicas: BTreeSet<NodeId>,
     violations: Vec<Violation>,
 }
 
@@ -52,6 +54,7 @@ impl Order {
         // A replica of the event manager that takes over goes on where the other one was.
         let is_first = from == NodeId::MANAGER || from.role != Role::Manager;
         let is_first = is_first && (to == NodeId::MANAGER || to.role != Role::Manager);
+        let is_first = is_first && !self.ended_replicas.contains(&from);
         let goes_on = || Channel { highest: if is_first { 0 } else { sequence - 1 }, ..fresh() };
         let channel = self.channels.entry((from, to)).or_insert_with(goes_on);
         // Numbers of channels to another session of the peer begin with 1.
@@ -86,6 +89,10 @@ impl Order {
     /// Records the end of a node's session, normal (`is_closed`) or not.
     pub(super) fn session_ends(&mut self, node: NodeId, is_closed: bool) {
         self.refused.retain(|(from, _)| *from != node);
+        if node.role == Role::Manager {
+            self.channels.retain(|(from, _), _| *from != node);
+            self.ended_replicas.insert(node);
+        }
         let lost = self.lost_with_peers.remove(&node).unwrap_or_default();
         if is_closed {
             *self.lost_in_all.entry(node).or_default() += lost;
