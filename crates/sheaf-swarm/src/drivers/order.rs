@@ -55,7 +55,9 @@ impl Order {
         let is_first = from == NodeId::MANAGER || from.role != Role::Manager;
         let is_first = is_first && (to == NodeId::MANAGER || to.role != Role::Manager);
         let is_first = is_first && !self.ended_replicas.contains(&from);
-        let goes_on = || Channel { highest: if is_first { 0 } else { sequence - 1 }, ..fresh() };
+        // It repeats what was not acknowledged, each message when it is due.
+        let highest = if is_first { 0 } else { sequence - 1 };
+        let goes_on = || Channel { highest, had_losses: !is_first, ..fresh() };
         let channel = self.channels.entry((from, to)).or_insert_with(goes_on);
         // Numbers of channels to another session of the peer begin with 1.
         if channel.session != session || (channel.peer != peer && channel.peer != SessionId(0)) {

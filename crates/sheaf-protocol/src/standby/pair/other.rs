@@ -12,12 +12,11 @@ impl<P: Payload> Pair<P> {
     pub(super) fn handle_replica(&mut self, now: Timestamp, message: Message<P>) {
         let Message { header, body } = message;
         let session = header.session;
+        let is_standby = matches!(self.standing, Standing::Joining | Standing::Following);
+        if is_standby && (header.term < self.term || !self.heeds_term(header.term)) {
+            return;
+        }
         match self.standing {
-            Standing::Joining | Standing::Following => {
-                if header.term < self.term || !self.heeds_term(header.term) {
-                    return;
-                }
-            }
             Standing::Alone if self.spent < Some(session) => self.invite(now, session),
             Standing::Founding => self.stream.partner = self.stream.partner.or(Some(session)),
             _ => {}
