@@ -104,7 +104,7 @@ impl DriverOptions {
             let node = NodeId::manager(u16::from(dice.below(2) == 0));
             let back_after = dice.time_between(Nanos::from_millis(1), Nanos::from_secs(2));
             self.faults.push(DriverFault { at, node, kind: DriverFaultKind::Kill { back_after } });
-            at = at + dice.time_between(Nanos::from_millis(1), Nanos::from_secs(3));
+            at += dice.time_between(Nanos::from_millis(1), Nanos::from_secs(3));
         }
     }
 
