@@ -142,7 +142,7 @@ const REQUEST_READINESS: u32 = Readiness::Loading.flags() | Readiness::Failed.fl
 
 impl Kind {
     /// Returns whether fragments follow the head.
-    const fn has_payload(self) -> bool {
+    pub(super) const fn has_payload(self) -> bool {
         matches!(self, Self::SuperFragments | Self::Delivery)
     }
 }
