@@ -25,7 +25,8 @@ scenario("a stream that falls silent makes the page stale, and a new state ends 
   assert.equal(await page.locator(".now.stale").count(), 0);
   assert.notDeepEqual(await green(page), []);
   mock.stream = "silent";
-  await page.waitForSelector(".now.stale");
+  // For a moment, it is the age of the books that makes the page stale.
+  await until(page, () => document.querySelector(".now.stale")?.textContent.includes("the server sends nothing"));
   assert.match(await text(page, ".now.stale"), /^STALE \d+\.\d s old the server sends nothing/);
   assert.deepEqual(await green(page), []);
   assert.match(await page.evaluate(() => getComputedStyle(document.querySelector(".blind"), "::before").borderTopWidth), /^5px$/);
