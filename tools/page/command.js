@@ -34,6 +34,15 @@ export class Command {
     return this;
   }
 
+  // Returns what `body` returns. The run must outlast it: otherwise this fails at once with what the command printed, not when
+  // the page has waited long enough for a server that is gone.
+  async during(body) {
+    const gone = this.ended.then((status) => {
+      throw new Error(`sheaf ended with exit status ${status}: ${this.printed}`);
+    });
+    return Promise.race([body(), gone]);
+  }
+
   signal(name) {
     this.process.kill(name);
   }
@@ -53,7 +62,11 @@ export class Command {
 export async function useWorkingTree(context) {
   await context.route(/^https?:\/\/(127\.0\.0\.1|localhost):\d+\/(assets\/.*)?$/, async (route) => {
     const { pathname } = new URL(route.request().url());
-    const response = await route.fetch();
+    const response = await route.fetch().catch(() => null);
+    if (response === null) {
+      await route.abort("connectionfailed");
+      return;
+    }
     const name = pathname === "/" ? "index.html" : pathname.replace("/assets/", "");
     await route.fulfill(response.ok() ? { response, body: sent(name) } : { response });
   });
