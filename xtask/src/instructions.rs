@@ -5,11 +5,11 @@
 //! compared every night.
 
 use crate::build::{self, Profile};
-use crate::workspace;
+use crate::{shell, workspace};
 use anyhow::{Context as _, Result, bail, ensure};
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// File with the committed counts, from the root of the repository.
 const COMMITTED: &str = "benches/instructions.json";
@@ -48,7 +48,7 @@ impl InstructionsArguments {
 
 /// `cargo xtask instructions`.
 pub(crate) fn command(arguments: &InstructionsArguments) -> Result<()> {
-    if !is_there("valgrind") {
+    if !shell::tells_version(&mut Command::new("valgrind")) {
         println!("skipped: valgrind is not installed");
         return Ok(());
     }
@@ -99,12 +99,6 @@ fn read(path: &Path) -> Result<serde_json::Map<String, serde_json::Value>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_str(&text)
         .with_context(|| format!("{} was not written by `cargo xtask instructions`", path.display()))
-}
-
-fn is_there(program: &str) -> bool {
-    let mut probe = Command::new(program);
-    probe.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-    probe.status().is_ok_and(|status| status.success())
 }
 
 /// Returns the number of instructions per additional fragment.

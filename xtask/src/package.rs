@@ -25,7 +25,7 @@ use crate::shell;
 use anyhow::{Context as _, Result, bail};
 use release::Release;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// A kind of package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -132,9 +132,7 @@ pub(crate) fn command(arguments: &PackageArguments) -> Result<()> {
 
 /// Returns the reason why a program cannot be started, with the package that has it.
 fn lacks_program(program: &str, package: &str) -> Option<String> {
-    let mut probe = Command::new(program);
-    probe.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-    let is_there = probe.status().is_ok();
+    let is_there = shell::tells_version(&mut Command::new(program));
     (!is_there).then(|| format!("there is no {program}; install the package {package}"))
 }
 
@@ -148,8 +146,4 @@ fn here(program: &Path, directory: &Path) -> Command {
 /// Gives a folder to the user `nobody`.
 fn nobody_owns(folder: &Path) -> Result<()> {
     std::os::unix::fs::chown(folder, Some(65534), Some(65534)).with_context(|| folder.display().to_string())
-}
-
-fn is_root() -> bool {
-    shell::output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }

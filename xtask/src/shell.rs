@@ -3,6 +3,7 @@
 use crate::root::root;
 use anyhow::{Context as _, Result, bail};
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -55,6 +56,17 @@ pub(crate) fn pkg_config_finds(library: &str) -> bool {
     let mut probe = Command::new("pkg-config");
     probe.args(["--exists", library]).stdout(Stdio::null()).stderr(Stdio::null());
     probe.status().is_ok_and(|status| status.success())
+}
+
+/// Returns whether a program can be started and tells its version.
+pub(crate) fn tells_version(program: &mut Command) -> bool {
+    program.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    program.status().is_ok_and(|status| status.success())
+}
+
+/// Returns whether this process belongs to root.
+pub(crate) fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
 /// Runs the command and returns what it prints on standard output.

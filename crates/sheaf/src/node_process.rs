@@ -29,7 +29,7 @@ pub(crate) struct ProcessEnd {
     pub(crate) is_success: bool,
     /// Whether it died. One that ended with a message of its own would end the same way again.
     pub(crate) has_died: bool,
-    /// Whether it says that it has no more part in the run: a replica of the event manager that was succeeded or dismissed.
+    /// Whether it says that it has no more part in the run: a replica of the event manager that was superseded or dismissed.
     pub(crate) is_retired: bool,
 }
 

@@ -397,7 +397,7 @@ impl Family {
             return self.start_again(index);
         }
         let is_replica = process.node.id.role == Role::Manager;
-        let may_return = (end.has_died || (is_replica && end.is_retired)) && !closing && !is_over;
+        let may_return = (end.has_died || end.is_retired) && !closing && !is_over;
         let again = may_return && process.restarts.died(process.started.elapsed().into()).is_some();
         if again && (!is_replica || may_join) {
             let what = if end.has_died { "died" } else { "ended" };

@@ -2,7 +2,7 @@
 
 use super::release::Release;
 use super::tree::Tree;
-use super::{contents, here, is_root, nobody_owns};
+use super::{contents, here, nobody_owns};
 use crate::{build, shell, smoke};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub(super) fn check(release: &Release, package: &Path) -> Result<()> {
     let mut tar = Command::new("tar");
     tar.arg("--extract").arg("--strip-components=1").arg("--file").arg(package).arg("--directory").arg(&root);
     shell::run(&mut tar)?;
-    if !is_root() {
+    if !shell::is_root() {
         return smoke::first_command(&|| here(&root.join("bin/sheaf"), &root));
     }
     // The working directory after `chroot` is `/`.

@@ -86,10 +86,8 @@ pub(super) fn of_command(release: &Release, platform: &str) -> Result<String> {
     let lock = std::fs::read_to_string(workspace::root().join("Cargo.lock")).context("Cargo.lock")?;
     let rustc = shell::output(Command::new("rustc").arg("--version"))?;
     let rustc = rustc.split_whitespace().nth(1).context("rustc does not tell its version")?;
-    let mut date = Command::new("date");
-    date.args(["--utc", "+%Y-%m-%dT%H:%M:%SZ"]).arg(format!("--date=@{}", release.epoch));
-    let time = shell::output(&mut date)?;
-    bill(&Graph::parse(&tree)?, &checksums(&lock)?, time.trim(), rustc)
+    let time = release.time("+%Y-%m-%dT%H:%M:%SZ")?;
+    bill(&Graph::parse(&tree)?, &checksums(&lock)?, &time, rustc)
 }
 
 /// Returns the checksums of packages by name and version, out of `Cargo.lock`.

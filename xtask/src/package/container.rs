@@ -3,9 +3,9 @@
 //! The first stage of that file compiles; here the files that it would make come from this machine, and only the last stage is built.
 //! No image is downloaded. The storage of images is a folder of its own.
 
+use super::contents;
 use super::release::Release;
 use super::tree::Tree;
-use super::{contents, is_root};
 use crate::{build, shell, smoke, workspace};
 use anyhow::{Context as _, Result, ensure};
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ pub(super) fn check(release: &Release, package: &Path) -> Result<()> {
     build_image(release, "container-again-files", &again)?;
     let same = Command::new("cmp").arg(package).arg(&again).status().context("cannot start cmp")?.success();
     ensure!(same, "{} differs if it is built again: {}", package.display(), again.display());
-    if !is_root() {
+    if !shell::is_root() {
         println!("left out: running the image, which takes root here; try `podman run`");
         return Ok(());
     }

@@ -3,7 +3,7 @@
 
 use super::release::{EPOCH_VARIABLE, Release};
 use super::tree::Tree;
-use super::{contents, here, is_root};
+use super::{contents, here};
 use crate::{shell, smoke, workspace};
 use anyhow::{Context as _, Result, ensure};
 use std::path::{Path, PathBuf};
@@ -51,13 +51,10 @@ fn follow_debian(tree: &Tree, release: &Release) -> Result<()> {
     }
     tree.write("usr/share/doc/sheaf/copyright", copyright()?)?;
     let (name, address) = maintainer();
-    let mut date = Command::new("date");
-    date.args(["--utc", "--rfc-email"]).arg(format!("--date=@{}", release.epoch));
-    let time = shell::output(&mut date)?;
+    let time = release.time("--rfc-email")?;
     let changes = format!(
         "sheaf ({}) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- {name} <{address}>  {}\n",
-        release.version,
-        time.trim()
+        release.version, time
     );
     tree.write("usr/share/doc/sheaf/changelog", changes)?;
     let mut gzip = Command::new("gzip");
@@ -133,7 +130,7 @@ pub(super) fn check(release: &Release, package: &Path) -> Result<()> {
     let root = release.scratch("debian-root")?;
     let work = release.scratch("debian-work")?;
     let tree = Tree::new(root.clone())?;
-    if !is_root() {
+    if !shell::is_root() {
         shell::run(Command::new("dpkg-deb").arg("--extract").arg(package).arg(&root))?;
         return smoke::first_command(&|| here(&root.join("usr/bin/sheaf"), &work));
     }

@@ -57,6 +57,13 @@ impl Release {
         })
     }
 
+    /// Returns the time of all files in UTC, in a format of `date`.
+    pub(super) fn time(&self, format: &str) -> Result<String> {
+        let mut date = Command::new("date");
+        date.args(["--utc", format]).arg(format!("--date=@{}", self.epoch));
+        Ok(shell::output(&mut date)?.trim().to_owned())
+    }
+
     /// Returns the name of the profile of the Python package's library.
     pub(super) fn library_profile(&self) -> &'static str {
         if self.has_dev_library { "dev" } else { self.profile.name() }

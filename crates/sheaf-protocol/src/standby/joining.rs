@@ -41,7 +41,7 @@ impl Invitation {
         }
         pieces.push_back(snapshot);
         self.pieces = Some(pieces);
-        self.progress.1 = now;
+        self.excuse(now);
     }
 
     /// Returns the next piece, which goes into message `number`.

@@ -42,8 +42,8 @@ pub struct Pair<P> {
     assembly: Assembly,
     /// Whether the standby knows that it is in sync. A higher term then means that it was struck off.
     is_admitted: bool,
-    /// Voters to which there is a link.
-    voters_up: BTreeSet<NodeId>,
+    /// Nodes to which there is a link.
+    up: BTreeSet<NodeId>,
     /// Identity of the event manager: the session of the replica that was active at first.
     manager: Option<SessionId>,
     /// Messages of the role, with the number of messages with inputs that the standby must have.
@@ -82,7 +82,7 @@ impl<P: Payload> Pair<P> {
             is_other_spent: false,
             assembly: Assembly::default(),
             is_admitted: false,
-            voters_up: BTreeSet::new(),
+            up: BTreeSet::new(),
             manager: is_first.then_some(me.session),
             held: VecDeque::new(),
             digest: Digest::default(),
@@ -117,6 +117,12 @@ impl<P: Payload> Pair<P> {
     #[must_use]
     pub fn manager_session(&self) -> Option<SessionId> {
         self.manager
+    }
+
+    /// Returns whether there is a link to a node.
+    #[must_use]
+    pub fn is_up(&self, node: NodeId) -> bool {
+        self.up.contains(&node)
     }
 
     /// Returns the number of messages that wait for the standby.
@@ -272,12 +278,10 @@ impl<P: Payload> Pair<P> {
 
     /// Records the state of the link to a node, or to the other replica.
     pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: LinkStatus) {
-        if self.config.voters.contains(&peer) {
-            match link {
-                LinkStatus::Up => self.voters_up.insert(peer),
-                LinkStatus::Down => self.voters_up.remove(&peer),
-            };
-        }
+        match link {
+            LinkStatus::Up => self.up.insert(peer),
+            LinkStatus::Down => self.up.remove(&peer),
+        };
         if peer == self.me.node.other_replica() {
             self.stream.channel.note_link(now, link);
             self.is_other_up = Some(link == LinkStatus::Up);

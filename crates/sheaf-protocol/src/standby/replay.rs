@@ -46,67 +46,54 @@ impl Digest {
     }
 }
 
-/// Rounds that have arrived and are still to be repeated.
+/// Steps that have arrived and are still to be repeated.
 #[derive(Debug)]
 pub(super) struct Replay<P> {
-    /// Whether the replica is to forget what it has done.
-    is_aside: bool,
-    /// State with which the replica begins, if it joins.
-    snapshot: Option<Bytes>,
-    rounds: VecDeque<(Round<P>, Option<u32>)>,
-    /// Digest that the round which was given last must lead to.
+    /// Each with the digest that it must lead to, where that is known.
+    steps: VecDeque<(Step<P>, Option<u32>)>,
+    /// Digest that the step which was given last must lead to.
     expected: Option<u32>,
 }
 
 impl<P> Default for Replay<P> {
     fn default() -> Self {
-        Self { is_aside: false, snapshot: None, rounds: VecDeque::new(), expected: None }
+        Self { steps: VecDeque::new(), expected: None }
     }
 }
 
 impl<P> Replay<P> {
     /// Has the replica forget what it has done.
     pub(super) fn step_aside(&mut self) {
-        *self = Self { is_aside: true, ..Self::default() };
+        *self = Self { steps: [(Step::Aside, None)].into(), expected: None };
     }
 
-    /// Begins with a snapshot. What has come before it is void.
+    /// Begins with a snapshot. The rounds before it are void.
     pub(super) fn begin(&mut self, snapshot: Bytes) {
-        *self = Self { is_aside: self.is_aside, snapshot: Some(snapshot), ..Self::default() };
+        self.steps.retain(|(step, _)| matches!(step, Step::Aside));
+        self.steps.push_back((Step::Snapshot(snapshot), None));
+        self.expected = None;
     }
 
     /// Adds inputs. Those before the first round are ignored: every message begins with a round.
     pub(super) fn add(&mut self, inputs: Vec<Input<P>>) {
         for input in inputs {
-            match input {
-                Input::Round { now, stall } => {
-                    self.rounds.push_back((Round { now, stall, inputs: Vec::new() }, None));
+            match (input, self.steps.back_mut()) {
+                (Input::Round { now, stall }, _) => {
+                    let round = Round { now, stall, inputs: Vec::new() };
+                    self.steps.push_back((Step::Round(round), None));
                 }
-                Input::Digest(digest) => {
-                    if let Some((_, expected)) = self.rounds.back_mut() {
-                        *expected = Some(digest);
-                    }
-                }
-                input => {
-                    if let Some((round, _)) = self.rounds.back_mut() {
-                        round.inputs.push(input);
-                    }
-                }
+                (Input::Digest(digest), Some((Step::Round(_), expected))) => *expected = Some(digest),
+                (input, Some((Step::Round(round), _))) => round.inputs.push(input),
+                _ => {}
             }
         }
     }
 
     /// Returns the next step. The one before it was repeated.
     pub(super) fn next(&mut self) -> Option<Step<P>> {
-        if std::mem::take(&mut self.is_aside) {
-            return Some(Step::Aside);
-        }
-        if let Some(snapshot) = self.snapshot.take() {
-            return Some(Step::Snapshot(snapshot));
-        }
-        let (round, expected) = self.rounds.pop_front()?;
+        let (step, expected) = self.steps.pop_front()?;
         self.expected = expected;
-        Some(Step::Round(round))
+        Some(step)
     }
 
     /// Returns whether the round that was given last has led to another digest than at the active replica.
@@ -115,6 +102,6 @@ impl<P> Replay<P> {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        !self.is_aside && self.snapshot.is_none() && self.rounds.is_empty()
+        self.steps.is_empty()
     }
 }

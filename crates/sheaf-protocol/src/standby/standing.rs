@@ -17,6 +17,7 @@ pub(super) enum Standing {
     Joining,
     /// Standby.
     Following,
+    /// Without a part in the run any more.
     Retired,
 }
 

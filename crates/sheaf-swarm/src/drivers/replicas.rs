@@ -1,7 +1,7 @@
 //! Processes of the replicas of the event manager, as whoever has started them sees them.
 
 use super::options::{DriverFault, DriverFaultKind};
-use super::world::{Seat, Turn, World};
+use super::world::{Turn, World};
 use sheaf_wire::{Nanos, NodeId, Role};
 
 /// Time until a replica is started again that has no more part in the run.
@@ -24,10 +24,7 @@ impl World {
             self.plan(self.now + Nanos::from_millis(10), Turn::Fault(index));
             return false;
         }
-        let is_live = |seat: (&NodeId, &Seat)| {
-            *seat.0 != node && seat.0.role == Role::Manager && seat.1.driver.is_some()
-        };
-        !is_fatal || (are_protected && self.seats.iter().any(is_live))
+        !is_fatal || (are_protected && self.is_live(node.other_replica()))
     }
 
     /// Returns whether the run has two replicas, or will have them again, unless it ends before.
@@ -42,7 +39,6 @@ impl World {
         if !self.options.standby {
             return;
         }
-        self.assembly.network.lock().terms.replica_ends();
         let other = node.other_replica();
         if self.assembly.has_ended_run() {
             if self.newcomers.contains(&other) {

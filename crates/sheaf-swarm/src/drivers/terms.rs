@@ -63,6 +63,7 @@ impl Terms {
     /// Records the end of a node's session, normal (`is_closed`) or not.
     pub(super) fn session_ends(&mut self, node: NodeId, is_closed: bool) {
         self.heard.remove(&node);
+        self.has_lost_one |= node.role == Role::Manager;
         let refused = self.refused.remove(&node).unwrap_or_default();
         if is_closed {
             *self.refused_in_all.entry(node).or_default() += refused;
@@ -72,11 +73,6 @@ impl Terms {
     /// Returns whether the voters know the replicas: a node has taken a message in a term that they have decided.
     pub(super) fn are_known(&self) -> bool {
         self.taken.keys().any(|term| *term > Term(0))
-    }
-
-    /// Records that a replica has ended, or is about to.
-    pub(super) fn replica_ends(&mut self) {
-        self.has_lost_one = true;
     }
 
     /// Returns whether the run can lose a replica.

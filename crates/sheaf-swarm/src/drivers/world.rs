@@ -342,19 +342,13 @@ impl World {
         let Some(seat) = self.seats.get_mut(&node).filter(|seat| seat.driver.is_some()) else { return };
         match kind {
             DriverFaultKind::Kill { back_after } => {
-                if node.role == Role::Manager {
-                    self.assembly.network.lock().terms.replica_ends();
-                }
                 // This drops its endpoint.
                 seat.driver = None;
                 seat.is_away = true;
                 self.assembly.disks.lock().cut(node);
                 self.plan(now + back_after, Turn::Back(node));
             }
-            DriverFaultKind::Crash => {
-                seat.driver = None;
-                self.assembly.network.lock().terms.replica_ends();
-            }
+            DriverFaultKind::Crash => seat.driver = None,
             DriverFaultKind::Cut { peer, is_both, lasts } => {
                 let mut net = self.assembly.network.lock();
                 net.hold_back(node, peer, now + lasts);

@@ -84,7 +84,7 @@ impl<P: Payload> Pair<P> {
 
     /// Sends a new session of the other replica a snapshot, and all inputs after it.
     fn invite(&mut self, now: Timestamp, session: SessionId) {
-        let up = self.voters_up.len();
+        let up = self.config.voters.iter().filter(|voter| self.is_up(**voter)).count();
         if 2 * up <= self.config.voters.len() {
             // Nobody could note that it is in sync.
             return;
