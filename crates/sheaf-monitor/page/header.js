@@ -78,7 +78,18 @@ function facts(page, state) {
     <div><dt>live</dt><dd>${time > 0 ? percent(dead_time.live_seconds / time) : UNKNOWN}${" "}<small>now ${blind ? UNKNOWN : percent(rates.live)}</small></dd></div>
     ${losses(page, state)}
     ${balance(page, state)}
+    ${standby(page, state)}
   </dl>`;
+}
+
+/** Says whether the run survives its event manager. @param {Page} page @param {State} state */
+function standby(page, state) {
+  if (state.run.standby === null || state.run.phase === "closed") return false;
+  const { ready, take_overs } = state.run.standby;
+  const before = take_overs > 0 && html`${" "}<small>${counted(take_overs, "take-over")}</small>`;
+  if (page.fresh.blind) return html`<div id="standby"><dt>standby</dt><dd>${ready ? "ready when last seen" : "none when last seen"}${before}</dd></div>`;
+  if (ready) return html`<div class="ok" id="standby"><dt>standby</dt><dd>✓ ready${before}</dd></div>`;
+  return html`<div class="bad" id="standby"><dt>▲ no standby</dt><dd>unprotected${before}</dd></div>`;
 }
 
 /** @param {Page} page @param {State} state */

@@ -24,7 +24,18 @@ export interface Run {
   waits_for: string | null;
   /** Number of sources. */
   sources: number;
+  /** Null if the run is to have none, and before the event manager has published. */
+  standby: Standby | null;
   verdict: Verdict | null;
+}
+
+/** The standby event manager. */
+export interface Standby {
+  /** Whether it can take over. */
+  ready: boolean;
+  take_overs: number;
+  held_messages: number;
+  wait_seconds: number;
 }
 
 export interface Triggers {

@@ -24,7 +24,7 @@ pub(crate) use hosts::HostFigures;
 pub(crate) use values::ValueAlarms;
 
 /// Codes of all alarms, with their meaning, for the page about them.
-pub const CODES: [(&str, &str); 13] = [
+pub const CODES: [(&str, &str); 14] = [
     ("imbalance", "books do not balance"),
     ("loss", "accepted data were lost"),
     ("node-silent", "a node does not publish"),
@@ -32,6 +32,7 @@ pub const CODES: [(&str, &str); 13] = [
     ("host-silent", "all nodes of a host have ended or do not publish"),
     ("hosts-silent", "the same of several hosts at once"),
     ("output-failing", "an output does not work"),
+    ("run-unprotected", "the event manager has no standby that could take over"),
     ("dead-time", "more than 5 % of the last 10 s were dead time"),
     ("source-silent", "a source does not give a fragment that is requested"),
     ("incomplete", "events were built without a required source in the last 10 s"),
@@ -86,6 +87,8 @@ const fn hold(code: &str) -> u64 {
         b"output-failing" => 1_000,
         // Nodes of other processes end a moment before the news of the end of their run arrives.
         b"node-gone" => 1_000,
+        // One that is started again joins within a second.
+        b"run-unprotected" => 3_000,
         // A source that was held back may give again a moment later.
         b"source-silent" => 1_000,
         _ => 0,
@@ -118,6 +121,7 @@ impl Alarms {
         if is_in_progress(state) {
             conditions.extend(state.nodes.iter().filter_map(|node| of_node(state, node)));
             conditions.extend(self.absent.judge(state));
+            conditions.extend(unprotected(state));
             conditions.extend(state.sources.iter().filter_map(of_source));
         } else {
             self.absent = Absent::default();
@@ -233,6 +237,16 @@ fn of_node(state: &State, node: &NodeState) -> Option<Alarm> {
         let text = format!("the output of {} does not work or has no room; events wait", node.name);
         let remedy = "look at the disk: free space, errors in the log, other writers";
         alarm("output-failing", Severity::Error, text, name, remedy)
+    })
+}
+
+fn unprotected(state: &State) -> Option<Alarm> {
+    // The event manager waits for it before the start.
+    let is_missing = state.run.standby.is_some_and(|standby| !standby.ready) && state.run.phase != "starting";
+    is_missing.then(|| {
+        let text = "the event manager has no standby: if it dies now, the run ends".to_owned();
+        let remedy = "its log says why the standby ended, or was too slow; one that is started again joins during the run";
+        alarm("run-unprotected", Severity::Warning, text, None, remedy)
     })
 }
 

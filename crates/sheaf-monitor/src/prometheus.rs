@@ -73,6 +73,14 @@ pub const RULES: &[Rule] = &[
         remedy: "Its log has the reason",
     },
     Rule {
+        name: "SheafUnprotected",
+        expression: r#"sheaf_standby_ready == 0 unless on (instance) sheaf_run_state{state=~"starting|closing|closed"} == 1"#,
+        hold: "5s",
+        severity: "warning",
+        summary: "The event manager has no standby: if it dies now, the run ends",
+        remedy: "Its log says why the standby ended, or was too slow; one that is started again joins during the run",
+    },
+    Rule {
         name: "SheafOutputFails",
         expression: "sheaf_output_failing == 1",
         hold: "5s",

@@ -15,7 +15,7 @@ use crate::description::{RunDescription, RunVerdict};
 use crate::messages::LogEntry;
 use crate::values::ValueCounts;
 use serde::Serialize;
-use sheaf_telemetry::{NodeSnapshot, Snapshot, buckets, catalog};
+use sheaf_telemetry::{NodeSnapshot, Snapshot, Unit, buckets, catalog};
 
 /// Version of the interface for programs.
 pub const API: u32 = 1;
@@ -74,8 +74,23 @@ pub struct Run {
     pub waits_for: Option<String>,
     /// Number of sources.
     pub sources: u64,
+    /// The standby event manager; `null` in a run that is to have none, and before the event manager has published.
+    pub standby: Option<Standby>,
     /// Result, after the end.
     pub verdict: Option<RunVerdict>,
+}
+
+/// The standby event manager.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Standby {
+    /// Whether it can take over. If not, the run ends with its event manager.
+    pub ready: bool,
+    /// Number of take-overs.
+    pub take_overs: u64,
+    /// Messages of the event manager that wait for it.
+    pub held_messages: u64,
+    /// Time for which the first of them has waited.
+    pub wait_seconds: f64,
 }
 
 /// Numbers of events by the time from their trigger to their end.
@@ -146,14 +161,26 @@ fn compose_run(manager: Option<&NodeSnapshot>, books: &Books, context: &Context<
         directory: description.and_then(|run| run.directory.clone()),
         waits_for: context.waits_for.clone(),
         sources: description.map_or(0, |run| run.sources.len() as u64),
+        standby: manager.and_then(standby_of),
         verdict: context.verdict.clone(),
     }
+}
+
+fn standby_of(manager: &NodeSnapshot) -> Option<Standby> {
+    // Without a standby in the configuration, there is no such series.
+    manager.of(&catalog::STANDBY_READY).next()?;
+    Some(Standby {
+        ready: manager.sum(&catalog::STANDBY_READY) > 0,
+        take_overs: manager.sum(&catalog::TAKE_OVERS),
+        held_messages: manager.sum(&catalog::STANDBY_HELD),
+        wait_seconds: Unit::Seconds.scale(manager.sum(&catalog::STANDBY_WAIT)),
+    })
 }
 
 fn latency_of(manager: &NodeSnapshot) -> Latency {
     let Some((_, values)) = manager.of(&catalog::EVENT_SECONDS).next() else { return Latency::default() };
     let Some((sum_ns, counts)) = values.split_last() else { return Latency::default() };
-    let seconds = |ns: u64| sheaf_telemetry::Unit::Seconds.scale(ns);
+    let seconds = |ns: u64| Unit::Seconds.scale(ns);
     Latency {
         bounds_s: buckets::BOUNDS_NS.iter().map(|bound| seconds(*bound)).collect(),
         counts: counts.to_vec(),

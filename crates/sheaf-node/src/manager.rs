@@ -80,7 +80,7 @@ pub struct ManagerNode {
     done: Option<Box<dyn FnOnce(RunReport) + Send>>,
     failed: Option<NodeError>,
     time: StallFree,
-    /// Publishes its metrics. A standby does so from its take-over on.
+    /// Publishes its metrics. One of two replicas does so from when the voters know that it is active.
     telemetry: Option<Telemetry<ManagerSeries>>,
     trace: Option<ManagerTrace>,
     /// Its part in a pair of replicas, where there is a standby.
@@ -107,8 +107,8 @@ impl ManagerNode {
         gauges: Arc<Gauges>,
         done: Box<dyn FnOnce(RunReport) + Send>,
     ) -> Self {
-        let list = |list: &mut SeriesList| ManagerSeries::list(list, &role, gauges.nodes());
-        let telemetry = Telemetry::begin(gauges.hub(), &gauges.nodes().manager, list);
+        let is_alone = gauges.nodes().standby.is_none();
+        let telemetry = is_alone.then(|| begin_telemetry(&role, &gauges));
         Self {
             role,
             outbox,
@@ -129,7 +129,7 @@ impl ManagerNode {
             done: Some(done),
             failed: None,
             time: StallFree::default(),
-            telemetry: Some(telemetry),
+            telemetry,
             trace: None,
             replica: None,
         }
@@ -171,6 +171,43 @@ impl ManagerNode {
             "closing"
         }
     }
+
+    /// Publishes the state of the run at its time `now`, which is `local` in this process.
+    fn show(&mut self, local: Timestamp, now: Timestamp) {
+        // A standby shows nothing: what it repeats is shown by the active replica.
+        if self.replica.as_ref().is_some_and(|replica| !replica.acts) {
+            return;
+        }
+        let state = self.state(now);
+        self.gauges.show(now, state, &self.role);
+        // Both replicas have the same series. One that is started again must not replace those of the active one.
+        if self.replica.as_ref().is_some_and(|replica| replica.is_founded()) && self.telemetry.is_none() {
+            self.telemetry = Some(begin_telemetry(&self.role, &self.gauges));
+        }
+        let outbox = self.outbox.stats();
+        let report = &self.report;
+        let figures = ManagerFigures {
+            state,
+            started_at: self.started_at,
+            offered: report.offered,
+            fragments: report.fragments,
+            bytes: report.bytes,
+            incomplete: report.incomplete,
+            latency: &report.latency_buckets,
+            mishaps: [report.lost_builders, report.restarted_readouts, report.restarted_outputs],
+            outbox: &outbox,
+            standby: self.replica.as_ref().map(|replica| replica.figures(now, report.take_overs)),
+        };
+        if let Some(Telemetry { publisher, series }) = &mut self.telemetry {
+            publisher.publish(local.0, |to| series.write(to, now, &self.role, &figures));
+        }
+    }
+}
+
+/// Begins to publish the metrics of the event manager.
+fn begin_telemetry(role: &EventManager<Bytes>, gauges: &Gauges) -> Telemetry<ManagerSeries> {
+    let list = |list: &mut SeriesList| ManagerSeries::list(list, role, gauges.nodes());
+    Telemetry::begin(gauges.hub(), &gauges.nodes().manager, list)
 }
 
 impl NodeDriver for ManagerNode {
@@ -189,29 +226,9 @@ impl NodeDriver for ManagerNode {
         }
     }
 
-    fn publish(&mut self, now: Timestamp) {
-        // A standby shows nothing: what it repeats is shown by the active replica.
-        if self.telemetry.is_none() {
-            return;
-        }
-        let state = self.state(now);
-        self.gauges.show(now, state, &self.role);
-        let outbox = self.outbox.stats();
-        let report = &self.report;
-        let figures = ManagerFigures {
-            state,
-            started_at: self.started_at,
-            offered: report.offered,
-            fragments: report.fragments,
-            bytes: report.bytes,
-            incomplete: report.incomplete,
-            latency: &report.latency_buckets,
-            mishaps: [report.lost_builders, report.restarted_readouts, report.restarted_outputs],
-            outbox: &outbox,
-        };
-        if let Some(Telemetry { publisher, series }) = &mut self.telemetry {
-            publisher.publish(now.0, |to| series.write(to, now, &self.role, &figures));
-        }
+    fn publish(&mut self, local: Timestamp) {
+        let now = self.replica.as_ref().map_or(local, |replica| replica.time(local));
+        self.show(local, now);
     }
 
     fn wait(&mut self, timeout: Nanos) {
@@ -226,7 +243,8 @@ impl NodeDriver for ManagerNode {
             self.report.close_link(supervised.report());
         }
         // No time passes for the books any more.
-        self.publish(self.report.last_end_at.unwrap_or_default());
+        let end = self.report.last_end_at.unwrap_or_default();
+        self.show(end, end);
         if let Some(done) = self.done.take() {
             done(std::mem::take(&mut self.report));
         }

@@ -11,7 +11,7 @@ mod readout;
 mod shared;
 
 pub(crate) use builder::{BuilderFigures, BuilderSeries};
-pub(crate) use manager::{ManagerFigures, ManagerSeries};
+pub(crate) use manager::{ManagerFigures, ManagerSeries, StandbyFigures};
 pub(crate) use output::{OutputFigures, OutputSeries};
 pub(crate) use readout::{ReadoutSeries, SourceFigures, SourceWatch};
 
@@ -29,6 +29,8 @@ pub const SOURCES: usize = 512;
 pub struct NodeNames {
     /// The event manager.
     pub manager: String,
+    /// The second event manager, in a run that has two.
+    pub standby: Option<String>,
     /// Readout units.
     pub readouts: Vec<String>,
     /// Builder units.
@@ -41,7 +43,7 @@ impl Default for NodeNames {
     /// Returns the name of an event manager that knows no other names.
     fn default() -> Self {
         let manager = NodeId::MANAGER.to_string();
-        Self { manager, readouts: Vec::new(), builders: Vec::new(), outputs: Vec::new() }
+        Self { manager, standby: None, readouts: Vec::new(), builders: Vec::new(), outputs: Vec::new() }
     }
 }
 

@@ -77,6 +77,14 @@ metrics! {
     READOUT_RESTARTS = Counter Count "sheaf_readout_restarts_total" [];
     /// Output nodes that were restarted during the run.
     OUTPUT_RESTARTS = Counter Count "sheaf_output_restarts_total" [];
+    /// 1 while a standby event manager has all that the active one knows, and can take over; otherwise 0. Only of runs that are to have one.
+    STANDBY_READY = Gauge Count "sheaf_standby_ready" [];
+    /// Take-overs by standby event managers.
+    TAKE_OVERS = Counter Count "sheaf_take_overs_total" [];
+    /// Messages of the event manager that wait until the standby has what led to them.
+    STANDBY_HELD = Gauge Count "sheaf_standby_held_messages" [];
+    /// Time for which the first of these messages has waited; 0 if none does.
+    STANDBY_WAIT = Gauge Seconds "sheaf_standby_wait_seconds" [];
     /// Fragments received by a readout unit, and those that have ended, by outcome.
     FRAGMENTS = Counter Count "sheaf_fragments_total" ["bin"];
     /// Fragments dropped by a readout unit, by reason.

@@ -17,7 +17,7 @@ use sheaf_node::report::Gauges;
 use sheaf_node::telemetry::BufferLimits;
 use sheaf_store::run::EndRecord;
 use sheaf_telemetry::{Hub, codes, log_as};
-use sheaf_wire::{ByteCount, Role, SourceId};
+use sheaf_wire::{ByteCount, NodeId, Role, SourceId};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -358,7 +358,9 @@ fn describe_nodes(plan: &Plan) -> Vec<NodeDescription> {
             Role::Builder => "builder",
             Role::Output => "output",
         };
-        plan.of_role(role).map(move |node| NodeDescription {
+        // Whichever replica of the event manager is active publishes as the event manager.
+        let is_shown = |node: &&NodeConfig| node.id.role != Role::Manager || node.id == NodeId::MANAGER;
+        plan.of_role(role).filter(is_shown).map(move |node| NodeDescription {
             name: node.name.clone(),
             role: name.to_owned(),
             agent: node.agent.clone(),

@@ -347,7 +347,7 @@ fn trouble(f: &mut fmt::Formatter<'_>, trouble: &Trouble) -> fmt::Result {
             lost_builder_sessions,
             "builder sessions lost; their unfinished events were built elsewhere or dropped",
         ),
-        (take_overs, "take-over by the standby event manager; no event was lost by it"),
+        (take_overs, "take-overs by a standby event manager; no event was lost by them"),
         (
             &u64::from(*unprotected && *take_overs == 0),
             "standby event manager lost; the run went on without one",

@@ -68,6 +68,22 @@ scenario("losses and imbalances are in the header", async (mock, show) => {
   assert.ok(await page.locator(".header #losses.bad").isVisible());
 });
 
+scenario("the header says whether the run survives its event manager", async (mock, show) => {
+  const page = await show();
+  await page.waitForSelector("#balance");
+  assert.equal(await page.locator("#standby").count(), 0, "this run is to have no standby");
+  mock.change((state) => {
+    state.run.standby = { ready: true, take_overs: 0, held_messages: 3, wait_seconds: 0.0002 };
+  });
+  await page.waitForSelector("#standby.ok");
+  assert.equal(await text(page, "#standby"), "standby ✓ ready");
+  mock.change((state) => {
+    state.run.standby = { ready: false, take_overs: 2, held_messages: 0, wait_seconds: 0 };
+  });
+  await page.waitForSelector("#standby.bad");
+  assert.equal(await text(page, "#standby"), "▲ no standby unprotected 2 take-overs");
+});
+
 scenario("the alarm of a host has those of its nodes folded under it", async (mock, show) => {
   const page = await show();
   mock.change((state) => {

@@ -1,7 +1,7 @@
 //! When alarms are raised, and when they go.
 
 use super::*;
-use crate::state::{Books, Cause, Culprit, DeadTime, Drop, Run};
+use crate::state::{Books, Cause, Culprit, DeadTime, Drop, Run, Standby};
 use std::collections::BTreeMap;
 
 /// A run at this time with nothing wrong.
@@ -67,6 +67,26 @@ fn dead_time_names_cause_and_culprit_and_ends_with_the_window() {
         alarms.judge(&with_dead_time(second * 1_000, second as f64 - 0.5, 0.3, 0.2));
     }
     assert_eq!(alarms.judge(&with_dead_time(13_000, 12.5, 0.3, 0.2)), []);
+}
+
+#[test]
+fn a_run_whose_standby_does_not_come_back_is_unprotected() {
+    let with_standby = |time_ms, ready| {
+        let mut state = state(time_ms);
+        state.run.standby = Some(Standby { ready, ..Standby::default() });
+        state
+    };
+    let mut alarms = Alarms::default();
+    assert_eq!(alarms.judge(&with_standby(0, true)), []);
+    assert_eq!(alarms.judge(&with_standby(1_000, false)), [], "it may join in a moment");
+    assert_eq!(alarms.judge(&with_standby(3_900, false)), []);
+    assert_eq!(codes(&alarms.judge(&with_standby(4_000, false))), ["run-unprotected"]);
+    assert_eq!(alarms.judge(&with_standby(4_100, true)), []);
+    let mut starting = with_standby(10_000, false);
+    starting.run.phase = "starting".into();
+    alarms.judge(&starting);
+    starting.time_ms = 20_000;
+    assert_eq!(alarms.judge(&starting), [], "the run waits for it");
 }
 
 /// Builder units are full of events that wait for it: more builder units would not help.

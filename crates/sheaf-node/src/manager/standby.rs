@@ -6,14 +6,14 @@
 use super::ManagerNode;
 use crate::outbox::Outbox;
 use crate::report::RunReport;
-use crate::telemetry::{ManagerSeries, Telemetry};
+use crate::telemetry::StandbyFigures;
 use crate::worker::{NodeError, Progress};
 use bytes::Bytes;
 use sheaf_protocol::Identity;
 use sheaf_protocol::liveness::LinkStatus;
 use sheaf_protocol::manager::{EventManager, ManagerConfig};
 use sheaf_protocol::standby::{Pair, PairEvent, Retirement, Round, StandbyConfig, Step};
-use sheaf_telemetry::{SeriesList, log_as, muted};
+use sheaf_telemetry::{log_as, muted};
 use sheaf_wire::message::{Input, Message, Orders};
 use sheaf_wire::{Nanos, NodeId, Role, SessionId, Timestamp};
 use std::sync::atomic::Ordering;
@@ -33,7 +33,7 @@ pub(super) struct Replica {
     /// Whether the role has the identity of the event manager.
     is_ready: bool,
     /// Whether this replica acts: it is active, and has repeated all rounds.
-    acts: bool,
+    pub(super) acts: bool,
     /// Orders that the other replica has.
     pub(super) orders: Orders,
     /// Time of this process, and time of the run at that moment.
@@ -56,8 +56,23 @@ impl Replica {
         self.me.node
     }
 
+    /// Returns whether the voters know the replicas.
+    pub(super) fn is_founded(&self) -> bool {
+        self.pair.is_founded()
+    }
+
+    /// Returns its account of the other replica at a time of the run, in which there were `take_overs`.
+    pub(super) fn figures(&self, now: Timestamp, take_overs: u64) -> StandbyFigures {
+        let waited = self.pair.held_since().map_or(Nanos::ZERO, |since| now.since(since));
+        StandbyFigures {
+            is_ready: self.pair.is_protected(),
+            take_overs,
+            held: (self.pair.held() as u64, waited),
+        }
+    }
+
     /// Returns the time of the run. That of a standby goes on from the last round of the active replica.
-    fn time(&self, local: Timestamp) -> Timestamp {
+    pub(super) fn time(&self, local: Timestamp) -> Timestamp {
         let (then, of_run) = self.clock;
         of_run + local.since(then)
     }
@@ -86,8 +101,6 @@ impl ManagerNode {
         if is_first {
             pair.take(|| Input::Round { now, stall: Nanos::ZERO });
             pair.end_round();
-        } else {
-            self.telemetry = None;
         }
         self.outbox.become_replica();
         self.replica = Some(Box::new(Replica {
@@ -240,7 +253,6 @@ impl ManagerNode {
         replica.is_ready = false;
         replica.arrived.clear();
         replica.links.clear();
-        self.telemetry = None;
         self.report = RunReport::default();
         (self.triggers, self.started_at) = (None, None);
     }
@@ -331,8 +343,6 @@ impl ManagerNode {
         let controls = &self.course.controls;
         controls.hold.store(replica.orders.hold, Ordering::Relaxed);
         controls.pause.store(replica.orders.pause, Ordering::Relaxed);
-        let list = |list: &mut SeriesList| ManagerSeries::list(list, &self.role, self.gauges.nodes());
-        self.telemetry = Some(Telemetry::begin(self.gauges.hub(), &self.gauges.nodes().manager, list));
         self.role.handle_take_over(now, from, |node| replica.pair.is_up(node));
         (replica.took_over)();
     }

@@ -33,6 +33,17 @@ pub(crate) struct ManagerFigures<'a> {
     /// Lost builder sessions, restarted readout units and output nodes.
     pub(crate) mishaps: [u64; 3],
     pub(crate) outbox: &'a OutboxStats,
+    /// `None` in a run without a standby.
+    pub(crate) standby: Option<StandbyFigures>,
+}
+
+/// The active replica's account of its standby.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StandbyFigures {
+    pub(crate) is_ready: bool,
+    pub(crate) take_overs: u64,
+    /// Messages that wait for the standby, and how long the first of them has.
+    pub(crate) held: (u64, Nanos),
 }
 
 /// The series of an event manager.
@@ -60,6 +71,8 @@ pub(crate) struct ManagerSeries {
     /// Lost builder sessions, restarted readout units and output nodes.
     mishaps: [SeriesId; 3],
     messages: MessageSeries,
+    /// See [`StandbyFigures`]; `None` in a run without a standby.
+    standby: Option<[SeriesId; 4]>,
 }
 
 /// The series of one cause of dead time.
@@ -94,6 +107,9 @@ impl ManagerSeries {
         let ended = ended.map(&mut plain);
         let mishaps = [&catalog::BUILDERS_LOST, &catalog::READOUT_RESTARTS, &catalog::OUTPUT_RESTARTS];
         let mishaps = mishaps.map(&mut plain);
+        let of_standby =
+            [&catalog::STANDBY_READY, &catalog::TAKE_OVERS, &catalog::STANDBY_HELD, &catalog::STANDBY_WAIT];
+        let standby = nodes.standby.as_ref().map(|_| of_standby.map(&mut plain));
         let messages = MessageSeries::list(list, &nodes.manager);
         let states = STATES.map(|state| list.add(&catalog::RUN_STATE, &[state]));
         let [stored, rejected, dropped] = OUTCOMES.map(|outcome| list.add(&catalog::EVENTS, &[outcome]));
@@ -133,6 +149,7 @@ impl ManagerSeries {
             excluded,
             mishaps,
             messages,
+            standby,
         }
     }
 
@@ -170,6 +187,11 @@ impl ManagerSeries {
         }
         self.mishaps.iter().zip(figures.mishaps).for_each(|(series, value)| to.set(*series, value));
         self.messages.write(to, figures.outbox);
+        if let (Some(series), Some(standby)) = (&self.standby, &figures.standby) {
+            let (held, waited) = standby.held;
+            let values = [u64::from(standby.is_ready), standby.take_overs, held, waited.0];
+            series.iter().zip(values).for_each(|(series, value)| to.set(*series, value));
+        }
     }
 }
 

@@ -125,10 +125,22 @@ impl<P: Payload> Pair<P> {
         self.up.contains(&node)
     }
 
+    /// Returns whether the other replica is in sync, and the voters know that: it can take over.
+    #[must_use]
+    pub fn is_protected(&self) -> bool {
+        self.standing == Standing::Protected
+    }
+
     /// Returns the number of messages that wait for the standby.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held.len()
+    }
+
+    /// Returns when the first of these messages was made.
+    #[must_use]
+    pub fn held_since(&self) -> Option<Timestamp> {
+        self.held.front().map(|(_, since, _)| *since)
     }
 
     // The active replica.

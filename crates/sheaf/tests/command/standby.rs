@@ -1,6 +1,7 @@
 //! An event manager with a standby: which is killed, frozen, or gone.
 
 use crate::child::{Running, ScratchDirectory, signal, wait_until};
+use crate::monitor;
 use crate::nodes::free_ports;
 use crate::output::{
     assert_adds_up, assert_books_match_files, bytes_written, directory, field, number, verify,
@@ -203,6 +204,35 @@ fn a_standby_that_has_died_joins_again() {
     let summary = end(running, &scratch);
     assert_eq!(field(&summary, "trouble.unprotected"), true);
     assert!(field(&summary, "trouble").get("take_overs").is_none());
+}
+
+/// A standby that is frozen is struck off, and is not started again before its process ends.
+#[test]
+fn the_page_says_whether_the_run_survives_its_event_manager() {
+    let scratch = ScratchDirectory::new();
+    let config = PROTECTED.replace("standby_lag_ms = 600000", "standby_lag_ms = 2000");
+    let mut running = start_with(&scratch, &config, "--page=127.0.0.1:0");
+    let page = monitor::address(&mut running);
+    let state = || -> Value { serde_json::from_str(&monitor::get(&page, "/api/v1/state")).unwrap() };
+    let is_unprotected = |state: &Value| {
+        let mut alarms = field(state, "alarms").as_array().unwrap().iter();
+        alarms.any(|alarm| field(alarm, "code") == "run-unprotected")
+    };
+    let is_ready = |state: &Value| {
+        state.pointer("/run/standby/ready") == Some(&Value::Bool(true)) && !is_unprotected(state)
+    };
+    let frozen = running.wait_for_node("evm1", 0);
+    wait_until("the standby is ready", || is_ready(&state()));
+    signal(frozen, "STOP");
+    wait_until("an alarm is raised", || is_unprotected(&state()));
+    assert_eq!(field(&state(), "run.standby.ready"), false);
+    signal(frozen, "CONT");
+    wait_until("the standby is ready again", || is_ready(&state()));
+    assert_eq!(number(&state(), "run.standby.take_overs"), 0);
+    signal(running.wait_for_node("evm", 0), "KILL");
+    wait_until("the standby has taken over", || number(&state(), "run.standby.take_overs") == 1);
+    wait_until("the successor has a standby", || is_ready(&state()));
+    end(running, &scratch);
 }
 
 #[test]

@@ -106,6 +106,12 @@ fn run() -> Value {
         ("good", flag(), "Whether the books balance and nothing was lost"),
         ("lines", list(&text()), "Lines of the summary"),
     ]);
+    let standby = object(&[
+        ("ready", flag(), "Whether it can take over"),
+        ("take_overs", count(), "Number of take-overs"),
+        ("held_messages", count(), "Messages of the event manager that wait for it"),
+        ("wait_seconds", number(), "Time for which the first of them has waited"),
+    ]);
     object(&[
         ("number", nullable(&count()), "Its number"),
         ("phase", one_of(&phases), "Phase of the run"),
@@ -114,6 +120,7 @@ fn run() -> Value {
         ("directory", nullable(&text()), "Run directory"),
         ("waits_for", nullable(&text()), "Nodes and programs that the run waits for"),
         ("sources", count(), "Number of sources"),
+        ("standby", nullable(&standby), "The standby event manager, if the run is to have one"),
         ("verdict", nullable(&verdict), "Result, after the end"),
     ])
 }
