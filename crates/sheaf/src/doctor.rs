@@ -5,6 +5,7 @@
 //! | `wanted` | requirements of a configuration on a host |
 //! | `agents` | whether the agents of a configuration answer |
 //! | `database` | whether the database of runs can be reached |
+//! | `standby` | what the event manager and its standby share |
 //! | `report` | the findings as a table |
 //! | `apply` | runs commands on request |
 
@@ -12,6 +13,7 @@ mod agents;
 mod apply;
 mod database;
 mod report;
+mod standby;
 mod wanted;
 
 use crate::Verdict;
@@ -44,6 +46,7 @@ pub(crate) fn command(arguments: &DoctorArguments) -> anyhow::Result<Verdict> {
     }
     findings.extend(config.iter().flat_map(agents::ask));
     findings.extend(config.as_ref().and_then(database::look));
+    findings.extend(config.as_ref().map(standby::look).transpose()?.unwrap_or_default());
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let (problems, warnings) = (count(Severity::Problem), count(Severity::Warning));
     if arguments.json {

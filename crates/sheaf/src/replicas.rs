@@ -1,6 +1,7 @@
 //! Two replicas of the event manager: who votes which is active, and their time limits.
 
 use crate::plan::Plan;
+use sheaf_config::{Config, NodeConfig};
 use sheaf_protocol::standby::{self, StandbyConfig, StandbyTimes};
 use sheaf_wire::{Nanos, NodeId, Role};
 
@@ -10,6 +11,14 @@ const ROUNDS_PER_DIGEST: u32 = 1_024;
 /// Time without a majority of the voters after which an event manager gives up.
 const QUORUM: Nanos = Nanos::from_secs(10);
 
+/// Returns those of the nodes that vote: an odd number, at most as many as configured.
+pub(crate) fn voters(config: &Config, nodes: &[NodeConfig]) -> Vec<NodeId> {
+    let roles = [Role::Readout, Role::Output, Role::Builder];
+    let of_role = |role| nodes.iter().filter(move |node| node.id.role == role);
+    let candidates = roles.into_iter().flat_map(of_role).map(|node| node.id);
+    standby::voters(candidates, usize::from(config.manager.voters))
+}
+
 impl Plan {
     /// Returns whether the event manager has a standby.
     pub(crate) fn has_standby(&self) -> bool {
@@ -18,9 +27,7 @@ impl Plan {
 
     /// Returns the nodes that vote: an odd number, at most as many as configured.
     pub(crate) fn voters(&self) -> Vec<NodeId> {
-        let roles = [Role::Readout, Role::Output, Role::Builder];
-        let candidates = roles.into_iter().flat_map(|role| self.of_role(role)).map(|node| node.id);
-        standby::voters(candidates, usize::from(self.config.manager.voters))
+        voters(&self.config, &self.nodes)
     }
 
     /// Returns the silence of the event manager after which a node agrees to a take-over, if the node votes.

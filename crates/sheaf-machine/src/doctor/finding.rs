@@ -44,6 +44,8 @@ pub enum Group {
     Agents,
     /// The database of runs.
     Database,
+    /// The standby event manager.
+    Standby,
 }
 
 impl fmt::Display for Group {
@@ -58,6 +60,7 @@ impl fmt::Display for Group {
             Self::Features => "features",
             Self::Agents => "agents",
             Self::Database => "database",
+            Self::Standby => "standby",
         })
     }
 }
@@ -72,7 +75,7 @@ pub enum Severity {
     Note,
     /// Not reported by this kernel, or not readable.
     Unknown,
-    /// Costs speed, or will under load.
+    /// Costs speed, or will under load; or leaves a run without a protection that it asks for.
     Warning,
     /// The configuration cannot work like this, or data will be lost.
     Problem,

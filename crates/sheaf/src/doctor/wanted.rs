@@ -11,8 +11,7 @@ pub(super) fn of(config: Option<&Config>) -> anyhow::Result<Wanted> {
     let Some(config) = config else {
         return Ok(Wanted { output: output(&Config::default()), ..Wanted::default() });
     };
-    // The sources of a replay are only known after reading its directory. The nodes are known without it.
-    let nodes = config.nodes().or_else(|_| config.resolve_nodes(&stand_ins(config)))?;
+    let nodes = nodes(config)?;
     // Agents start the others on their hosts.
     let here: Vec<NodeConfig> = nodes.iter().filter(|node| node.agent.is_none()).cloned().collect();
     let transport = &config.transport;
@@ -29,6 +28,11 @@ pub(super) fn of(config: Option<&Config>) -> anyhow::Result<Wanted> {
         ethernet: ethernet(config, &nodes),
         output: output(config),
     })
+}
+
+/// Returns all nodes. The sources of a replay are only known after reading its directory, the nodes without it.
+pub(super) fn nodes(config: &Config) -> anyhow::Result<Vec<NodeConfig>> {
+    Ok(config.nodes().or_else(|_| config.resolve_nodes(&stand_ins(config)))?)
 }
 
 /// A source for each readout unit.
