@@ -1,7 +1,7 @@
 //! Runs that follow one another where the data announce the triggers: each fragment is stored in exactly one of them.
 //!
-//! The event manager and the readout units are real, and so are their channels. A builder unit stores whatever it is assigned. Links have
-//! their own order, and the order among links is arbitrary, as is that in which sources deliver: units are at different events when a run
+//! The event manager and the readout units are real, and so are their channels. A builder unit stores whatever it is assigned, and gives back
+//! its youngest event where an older one waits for its place. Links have their own order, and the order among links is arbitrary, as is that in which sources deliver: units are at different events when a run
 //! ends, and events have fragments of some sources only.
 
 use proptest::prelude::*;
@@ -28,6 +28,15 @@ const SOURCES: u32 = 2;
 /// Number of events that the builder unit takes at a time.
 const SLOTS: u32 = 6;
 
+/// Maximum number of steps of a run. The longest known takes 4,600.
+const MOST_STEPS: u32 = 20_000;
+
+/// Maximum number of messages that a node sends between two steps.
+const MOST_MESSAGES: usize = 1_000;
+
+/// Maximum number of runs: more than there are events, since each but the last one has an event.
+const MOST_RUNS: u32 = 100;
+
 const CHANNEL: ChannelTimes =
     ChannelTimes { retransmit: Nanos::from_millis(50), acknowledge: Nanos::from_millis(1) };
 
@@ -42,13 +51,21 @@ impl Payload for Nothing {
 
 type Event = (u64, u32);
 
+/// An event that the builder unit gathers.
+struct Gathering {
+    attempt: u16,
+    /// Readout units that have not answered.
+    waits: BTreeSet<NodeId>,
+    fragments: Vec<Event>,
+}
+
 /// A builder unit that stores its events.
 struct Store {
     me: Identity,
     channel: Channel<Nothing>,
-    /// Its events, with the readout units that have not answered.
-    events: BTreeMap<EventId, (u16, BTreeSet<NodeId>)>,
+    events: BTreeMap<EventId, Gathering>,
     stored: Vec<Event>,
+    given_back: usize,
     out: Vec<Transmit<Nothing>>,
 }
 
@@ -57,7 +74,7 @@ impl Store {
         let me = identity(NodeId::builder(0), run);
         let mut channel = Channel::new(NodeId::MANAGER, CHANNEL);
         channel.push(grant(SLOTS, Vec::new()));
-        Self { me, channel, events: BTreeMap::new(), stored: Vec::new(), out: Vec::new() }
+        Self { me, channel, events: BTreeMap::new(), stored: Vec::new(), given_back: 0, out: Vec::new() }
     }
 
     fn take(&mut self, now: Timestamp, message: Message<Nothing>) {
@@ -70,6 +87,7 @@ impl Store {
                 while let Some(body) = self.channel.poll_deliver() {
                     match body {
                         Body::Assign(events) => events.iter().for_each(|event| self.ask(*event)),
+                        Body::Command(Command::GiveWay) => self.give_way(),
                         Body::Command(Command::Close | Command::HandOver { .. }) => {
                             self.channel.push(Body::Report(NodeBooks::default().to_counts()));
                         }
@@ -86,32 +104,48 @@ impl Store {
             let ranges = vec![EventRange::one(event, attempt)];
             self.out.push(Transmit { to, message: self.me.plain(Body::FragmentRequest(ranges)) });
         }
-        self.events.insert(event, (attempt, units.collect()));
+        self.events.insert(event, Gathering { attempt, waits: units.collect(), fragments: Vec::new() });
+    }
+
+    /// Gives back the youngest event. The event manager depends on it: with the fragments of the oldest event, a source may have no room
+    /// for those of which all events in the slots wait.
+    fn give_way(&mut self) {
+        if let Some((event, Gathering { attempt, .. })) = self.events.pop_last() {
+            self.given_back += 1;
+            self.channel.push(grant(1, vec![finished(event, attempt, Outcome::GivenBack)]));
+        }
     }
 
     fn take_answer(&mut self, unit: NodeId, answer: &SuperFragments<Nothing>) {
-        self.stored.extend(answer.fragments.iter().map(|fragment| (fragment.event.0, fragment.source.0)));
+        let mut fragments = answer.fragments.iter();
         for entry in &answer.entries {
             for event in (0..u64::from(entry.count)).map(|more| EventId(entry.event.0 + more)) {
-                let (attempt, waits) = self.events.get_mut(&event).expect("it was requested");
-                waits.remove(&unit);
-                if waits.is_empty() {
-                    let finished = Finished {
-                        event,
-                        attempt: *attempt,
-                        outcome: Outcome::Stored,
-                        reason: None,
-                        bytes: ByteCount(1),
-                        fragments: 1,
-                        missing: 0,
-                        incomplete: false,
-                    };
-                    self.events.remove(&event);
-                    self.channel.push(grant(1, vec![finished]));
-                }
+                let of_event = fragments.by_ref().take(usize::from(entry.fragments));
+                let of_event = of_event.map(|fragment| (fragment.event.0, fragment.source.0)).collect();
+                self.take_part(unit, event, of_event);
             }
         }
     }
+
+    /// Takes the part of an event that a readout unit has. The answer to an earlier request may come after the event was given back.
+    fn take_part(&mut self, unit: NodeId, event: EventId, fragments: Vec<Event>) {
+        let Some(gathering) = self.events.get_mut(&event) else { return };
+        if !gathering.waits.remove(&unit) {
+            return;
+        }
+        gathering.fragments.extend(fragments);
+        if gathering.waits.is_empty()
+            && let Some(Gathering { attempt, fragments, .. }) = self.events.remove(&event)
+        {
+            self.stored.extend(fragments);
+            self.channel.push(grant(1, vec![finished(event, attempt, Outcome::Stored)]));
+        }
+    }
+}
+
+fn finished(event: EventId, attempt: u16, outcome: Outcome) -> Finished {
+    let bytes = ByteCount(1);
+    Finished { event, attempt, outcome, reason: None, bytes, fragments: 1, missing: 0, incomplete: false }
 }
 
 fn grant(slots: u32, finished: Vec<Finished>) -> Body<Nothing> {
@@ -148,6 +182,7 @@ struct Left {
     now: Timestamp,
     feeds: Vec<Feed>,
     stored: Vec<Event>,
+    given_back: usize,
     received: u64,
     dropped: u64,
     next: Option<EventId>,
@@ -186,7 +221,7 @@ impl World {
         self.manager.set_handover(true);
         self.manager.handle_timeout(now);
         let mut sent: Vec<(NodeId, Transmit<Nothing>)> = Vec::new();
-        sent.extend(std::iter::from_fn(|| self.manager.poll_transmit(now)).map(|it| (NodeId::MANAGER, it)));
+        sent.extend(drain(NodeId::MANAGER, || self.manager.poll_transmit(now)));
         for (unit, running) in self.units.iter_mut().zip(&mut self.running) {
             unit.handle_timeout(now);
             while let Some(event) = unit.poll_event() {
@@ -197,13 +232,14 @@ impl World {
                 }
             }
             let node = unit.identity().node;
-            sent.extend(std::iter::from_fn(|| unit.poll_transmit(now)).map(|it| (node, it)));
+            sent.extend(drain(node, || unit.poll_transmit(now)));
         }
         let Store { me, channel, out, .. } = &mut self.store;
-        while let Some(message) = channel.poll_transmit(now, me) {
-            out.push(Transmit { to: NodeId::MANAGER, message });
-        }
+        let to = NodeId::MANAGER;
         sent.extend(out.drain(..).map(|it| (me.node, it)));
+        sent.extend(drain(me.node, || {
+            channel.poll_transmit(now, me).map(|message| Transmit { to, message })
+        }));
         for (from, Transmit { to, message }) in sent {
             self.links.entry((from, to)).or_default().push_back(message);
         }
@@ -271,6 +307,40 @@ impl World {
         self.now = next.map_or(self.now + Nanos::from_millis(1), |at| at.max(self.now));
     }
 
+    /// Takes steps until the run is over.
+    ///
+    /// # Panics
+    /// The run takes more steps than any run needs. Shrinking such an input repeats all these steps many times, so the limit is low.
+    fn run(&mut self, choices: &mut impl Iterator<Item = usize>) {
+        for _ in 0..MOST_STEPS {
+            self.step(choices.next().expect("choices repeat"));
+            if self.is_over() {
+                return;
+            }
+        }
+        panic!("run {} does not end within {MOST_STEPS} steps:\n{}", self.store.me.run, self.unsettled());
+    }
+
+    /// Describes what the run waits for.
+    fn unsettled(&self) -> String {
+        let mut waits = vec![format!("the event manager has finished: {}", self.manager.is_finished())];
+        for unit in self.units.iter().filter(|unit| !unit.is_finished()) {
+            waits.push(format!("{} holds {} events", unit.identity().node, unit.held().1));
+        }
+        for (event, Gathering { waits: units, .. }) in &self.store.events {
+            let units: Vec<_> = units.iter().map(NodeId::to_string).collect();
+            waits.push(format!("event {event} has a slot and waits for {}", units.join(" and ")));
+        }
+        for ((from, to), link) in self.links.iter().filter(|(_, link)| !link.is_empty()) {
+            waits.push(format!("{} messages are on their way from {from} to {to}", link.len()));
+        }
+        for (source, feed) in self.feeds.iter().enumerate().filter(|(_, feed)| !feed.has_ended) {
+            let next = feed.held.iter().chain(&feed.rest).next();
+            waits.push(format!("source {source} has not ended; its next event is {next:?}"));
+        }
+        waits.join("\n")
+    }
+
     fn is_over(&self) -> bool {
         self.manager.is_finished() && self.units.iter().all(ReadoutUnit::is_finished)
     }
@@ -287,11 +357,22 @@ impl World {
             now: self.now,
             feeds: self.feeds,
             stored: self.store.stored,
+            given_back: self.store.given_back,
             received: books.iter().map(|books| books.fragments.received).sum(),
             dropped: books.iter().map(|books| books.fragments.dropped_total()).sum(),
             next: self.manager.hands_over().then(|| self.manager.next_event()),
         }
     }
+}
+
+/// Returns all messages that a node sends now.
+fn drain(
+    node: NodeId,
+    mut poll: impl FnMut() -> Option<Transmit<Nothing>>,
+) -> Vec<(NodeId, Transmit<Nothing>)> {
+    let sent: Vec<_> = std::iter::from_fn(|| poll().map(|it| (node, it))).take(MOST_MESSAGES + 1).collect();
+    assert!(sent.len() <= MOST_MESSAGES, "{node} sends without end, at last {:?}", sent.last());
+    sent
 }
 
 fn source_of(readout: u16, source: u32) -> SourceId {
@@ -365,16 +446,14 @@ fn make_runs(events: &[Vec<u64>], most: u64, share: usize, choices: &[usize]) ->
     let feed = |events: &Vec<u64>| Feed { rest: events.iter().copied().collect(), ..Feed::default() };
     let mut feeds: Vec<_> = events.iter().map(feed).collect();
     let (mut now, mut first, mut runs) = (Timestamp(0), EventId(0), Vec::new());
-    let mut choices = choices.iter().cycle();
+    let mut choices = choices.iter().copied().cycle();
     for number in 1.. {
+        assert!(
+            number <= MOST_RUNS,
+            "{MOST_RUNS} runs have not taken all events; the next would begin with {first}"
+        );
         let mut world = World::new(number, (now, first), most, share, feeds);
-        for steps in 0.. {
-            assert!(steps < 100_000, "run {number} does not end");
-            world.step(*choices.next().expect("it repeats"));
-            if world.is_over() {
-                break;
-            }
-        }
+        world.run(&mut choices);
         let left = world.leave();
         (now, feeds) = (left.now, left.feeds.clone());
         let next = left.next;
@@ -385,6 +464,22 @@ fn make_runs(events: &[Vec<u64>], most: u64, share: usize, choices: &[usize]) ->
         }
     }
     runs
+}
+
+/// Sources of one unit announce late events, which take all slots, and wait for a source of the other unit. This has no room for its
+/// fragments of earlier events until the builder unit gives back an event.
+#[test]
+fn late_events_in_all_slots_make_way_for_the_event_that_they_wait_for() {
+    let events = [
+        vec![7, 14, 50, 55],
+        vec![0, 3, 5, 8, 12, 14, 15, 17, 22, 24, 28, 39],
+        vec![1, 2, 3, 6, 9, 10, 14, 15, 16, 17, 18, 19, 22, 25],
+        vec![31, 37, 54],
+    ];
+    let runs = make_runs(&events, 8, 3, &[3007, 724]);
+    let stored: usize = runs.iter().map(|run| run.stored.len()).sum();
+    assert_eq!(stored, events.iter().map(Vec::len).sum::<usize>());
+    assert!(runs.iter().any(|run| run.given_back > 0), "the case is one in which an event makes way");
 }
 
 proptest! {
