@@ -62,10 +62,18 @@ pub enum CollectorNews {
     Ended,
 }
 
+/// Messages to the thread of a collector.
+#[derive(Debug)]
+enum Order {
+    Hear(CollectorNews),
+    /// Write what earlier orders are about, and end.
+    Finish,
+}
+
 /// Takes stamps and writes traces until it is finished or dropped.
 #[derive(Debug)]
 pub struct Collector {
-    news: Option<SyncSender<CollectorNews>>,
+    orders: SyncSender<Order>,
     thread: Option<JoinHandle<TraceEnd>>,
 }
 
@@ -75,31 +83,34 @@ impl Collector {
     /// # Errors
     /// If the operating system cannot start a thread.
     pub fn start(options: CollectorOptions) -> std::io::Result<Self> {
-        let (news, messages) = sync_channel(WAITING);
-        let body = move || Collecting::new(options).run(&messages);
+        let (orders, waiting) = sync_channel(WAITING);
+        let body = move || Collecting::new(options).run(&waiting);
         let thread = std::thread::Builder::new().name("traces".into()).spawn(body)?;
-        Ok(Self { news: Some(news), thread: Some(thread) })
+        Ok(Self { orders, thread: Some(thread) })
     }
 
-    /// Returns a way to pass it messages of other processes. The collector ends when all are dropped.
+    /// Returns a way to pass it messages of other processes. Those after its end are lost.
     pub fn sender(&self) -> impl Fn(CollectorNews) + Send + Sync + Clone + 'static {
-        let news = self.news.clone();
-        move |message| {
+        let orders = self.orders.clone();
+        move |news| {
             // The thread that reads the output of a process must not wait.
-            if let Some(Err(TrySendError::Full(_))) = news.as_ref().map(|news| news.try_send(message)) {
+            if let Err(TrySendError::Full(_)) = orders.try_send(Order::Hear(news)) {
                 log::debug!("a part of a trace is lost: the collector is held up");
             }
         }
     }
 
-    /// Writes what is left, and returns the counts. All senders must be gone.
+    /// Writes what is left, and returns the counts. What other processes have passed before is part of it.
     pub fn finish(mut self) -> TraceEnd {
         self.end()
     }
 
     fn end(&mut self) -> TraceEnd {
-        drop(self.news.take());
-        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+        let Some(thread) = self.thread.take() else { return TraceEnd::default() };
+        // Not by the end of all senders: whoever gives up a run because of an error holds some while it drops this. It fails if the thread
+        // has panicked.
+        let _ = self.orders.send(Order::Finish);
+        thread.join().unwrap_or_default()
     }
 }
 
@@ -146,14 +157,14 @@ impl Collecting {
         }
     }
 
-    /// Works until all senders are gone; then writes what is left.
-    fn run(mut self, messages: &Receiver<CollectorNews>) -> TraceEnd {
+    /// Works until it is to finish; then writes what is left.
+    fn run(mut self, orders: &Receiver<Order>) -> TraceEnd {
         let mut next = Instant::now();
         loop {
-            match messages.recv_timeout(next.saturating_duration_since(Instant::now())) {
-                Ok(message) => self.hear(message),
+            match orders.recv_timeout(next.saturating_duration_since(Instant::now())) {
+                Ok(Order::Hear(news)) => self.hear(news),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
+                Ok(Order::Finish) | Err(RecvTimeoutError::Disconnected) => {
                     self.work(true);
                     return self.close();
                 }
@@ -327,5 +338,46 @@ impl Counts {
                 to.set(causes.plus(place), count);
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn collector() -> Collector {
+        let header = TraceHeader { run: 1, host: "host".into(), sample: 0, slow_ns: 0 };
+        let options = CollectorOptions {
+            header,
+            file: None,
+            file_bytes: 0,
+            source_names: BTreeMap::new(),
+            stamps: StampHub::default(),
+            metrics: None,
+            ask: None,
+        };
+        Collector::start(options).expect("a thread can be started")
+    }
+
+    #[test]
+    fn what_was_sent_before_the_end_counts_although_the_sender_is_kept() {
+        let collector = collector();
+        let send = collector.sender();
+        (0..100).for_each(|_| send(CollectorNews::Lost(2, 1)));
+        let left_out = collector.finish().left_out;
+        assert_eq!((left_out.stamps, left_out.remarks), (200, 100));
+        send(CollectorNews::Lost(2, 1));
+    }
+
+    #[test]
+    fn a_collector_that_is_given_up_does_not_wait_for_its_senders() {
+        let collector = collector();
+        let _kept = collector.sender();
+        let (ended, end) = sync_channel(1);
+        std::thread::spawn(move || {
+            drop(collector);
+            ended.send(())
+        });
+        end.recv_timeout(Duration::from_secs(300)).expect("it ends under the watchdog");
     }
 }

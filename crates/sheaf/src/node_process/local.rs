@@ -10,6 +10,7 @@ use sheaf_key::RunKey;
 use sheaf_machine::process::processor_ticks;
 use sheaf_telemetry::log_as;
 use sheaf_wire::{EventId, RunNumber};
+use std::fs::File;
 use std::io::{BufReader, Read};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -58,7 +59,7 @@ impl Launch {
             Some(listener) => {
                 Stdio::from(OwnedFd::from(listener.try_clone().context("cannot share a socket")?))
             }
-            None => Stdio::null(),
+            None => no_input()?,
         };
         let mut command = self.command(node, is_steered)?;
         let takes_requests = self.stamps || is_steered || self.goes_on;
@@ -81,7 +82,9 @@ impl Launch {
     }
 
     fn command(&self, node: &NodeConfig, is_steered: bool) -> anyhow::Result<Command> {
-        let program = std::env::current_exe().context("cannot determine the path of this program")?;
+        let program = std::env::current_exe().with_context(|| {
+            format!("cannot determine the path of this program, to start {}: a chroot needs /proc, by `mount -t proc proc DIRECTORY/proc`", node.name)
+        })?;
         let mut command = Command::new(program);
         command.arg("node").arg(&self.config).arg(&node.name).args(["--supervised", "--json"]);
         if let Some(NodeKey(path)) = &self.key {
@@ -106,6 +109,14 @@ impl Launch {
         };
         Ok(command)
     }
+}
+
+/// Opens the standard input of a process that reads nothing. `Stdio::null` would not say which file is missing.
+fn no_input() -> anyhow::Result<Stdio> {
+    let file = File::open("/dev/null").context(
+        "cannot open /dev/null, the standard input of nodes: a chroot needs /dev, by `mount --rbind /dev DIRECTORY/dev`",
+    )?;
+    Ok(file.into())
 }
 
 /// Reads the output of a node on a thread of its own, so that the node never blocks on a full pipe.

@@ -35,6 +35,11 @@ pub(crate) struct Ended {
 pub(crate) fn start<A: AsRef<OsStr>>(directory: &Path, arguments: impl IntoIterator<Item = A>) -> Running {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sheaf"));
     command.args(arguments).current_dir(directory);
+    watch(command)
+}
+
+/// Starts a command.
+pub(crate) fn watch(mut command: Command) -> Running {
     // Credentials for the object store of the tests.
     command.env("AWS_ACCESS_KEY_ID", "AKTEST").env("AWS_SECRET_ACCESS_KEY", "secret");
     // Files accept any amount of output without a reader.

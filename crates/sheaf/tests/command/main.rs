@@ -19,6 +19,7 @@ mod bad_input;
 mod bench;
 mod bring_up;
 mod child;
+mod chroot;
 mod commands;
 mod consumers;
 mod content;
