@@ -1,4 +1,4 @@
-//! What the event manager and its standby have in common, and what is left of the voters without a host.
+//! Findings about a standby event manager: whether it shares a host with the other one, and which voters are left without that host.
 
 use super::wanted;
 use crate::replicas::voters;
