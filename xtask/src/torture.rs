@@ -391,6 +391,25 @@ mod tests {
     }
 
     #[test]
+    fn the_table_of_faults_names_cases_that_exist() {
+        let page = workspace::root().join("docs/operating/what-may-fail.md");
+        let page = std::fs::read_to_string(page).expect("there is the page");
+        let rows = page.lines().filter_map(|line| line.strip_suffix(" |")?.rsplit_once(" | "));
+        let named: BTreeSet<_> = rows
+            .filter(|(rest, _)| rest.matches(" | ").count() == 2)
+            .flat_map(|(_, last)| last.split('`').skip(1).step_by(2))
+            .collect();
+        let cases: BTreeSet<_> =
+            FAMILIES.iter().flat_map(|(_, cases)| cases.iter().map(|case| case.name)).collect();
+        let unknown: Vec<_> = named.difference(&cases).collect();
+        assert!(
+            named.len() > 30 && unknown.is_empty(),
+            "{} names, of which no case: {unknown:?}",
+            named.len()
+        );
+    }
+
+    #[test]
     fn faults_are_drawn_from_the_cases_that_kill_or_freeze() {
         let arguments = TortureArguments::for_faults(1_000, 7);
         let names: Vec<_> =
