@@ -121,7 +121,13 @@ impl Run {
 
     /// Waits until these words are on standard error. Returns `false` if the run ends before.
     pub(super) fn says(&mut self, words: &str) -> Result<bool> {
-        self.waits_for(&format!("it says `{words}`"), |run| read(&run.stderr).contains(words))
+        self.says_times(words, 1)
+    }
+
+    /// Does the same for words that are there so many times.
+    pub(super) fn says_times(&mut self, words: &str, times: usize) -> Result<bool> {
+        let what = format!("it says `{words}`, {times} times");
+        self.waits_for(&what, |run| read(&run.stderr).matches(words).count() >= times)
     }
 
     /// Waits for a process of the same case. Returns `None` if the run ends before.

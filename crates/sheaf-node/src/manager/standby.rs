@@ -213,11 +213,11 @@ impl ManagerNode {
             match step {
                 Step::Aside => self.step_aside(replica),
                 Step::Snapshot(state) => match self.restore(replica, &state) {
-                    Ok(now) => {
+                    Some(now) => {
                         replica.clock = (local, now);
                         replica.is_ready = true;
                     }
-                    Err(_) => replica.pair.refuse_snapshot(),
+                    None => replica.pair.refuse_snapshot(),
                 },
                 Step::Round(round) => {
                     replica.clock = (local, round.now);

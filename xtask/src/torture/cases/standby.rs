@@ -12,6 +12,7 @@ pub(super) const CASES: &[Case] = &[
     always("kill-standby-manager", kill_standby),
     nightly("freeze-active-manager", freeze_active),
     nightly("kill-voter-and-manager", kill_voter_and_active),
+    nightly("kill-managers-in-turn", kill_in_turn),
 ];
 
 /// Starts a run with a standby, and waits until the run is protected.
@@ -32,7 +33,7 @@ fn check(trial: &mut Trial, run: Run, system: &System, promise: &Promise) -> Res
     if let Some(summary) = trial.check(&ended, promise, system.readouts)? {
         let gap = number(&summary["ledger"]["time"]["dead_ns"]["take_over"]);
         let overs = number(&summary["trouble"]["take_overs"]);
-        trial.note(format!("{overs} take-over, {} us without an event manager", gap / 1_000));
+        trial.note(format!("take-overs: {overs}, {} us without an event manager", gap / 1_000));
     }
     Ok(Outcome::Done)
 }
@@ -72,5 +73,21 @@ fn kill_voter_and_active(trial: &mut Trial) -> Result<Outcome> {
     run.node("bu0", killed)?;
     let percent = trial.dice.between(50, 90);
     trial.kill(&mut run, "evm", percent)?;
+    check(trial, run, &system, &Promise::nothing_lost().saying("evm1 takes over from evm"))
+}
+
+/// Each replica that is killed joins again before the next one is killed.
+fn kill_in_turn(trial: &mut Trial) -> Result<Outcome> {
+    let (mut run, system) = start(trial, "suspect_after_ms = 60000")?;
+    let kills = trial.by_scale(3, 12);
+    let mut moments: Vec<u64> = (0..kills).map(|_| trial.moment()).collect();
+    moments.sort_unstable();
+    for (kill, percent) in (1..).zip(moments) {
+        let active = if kill % 2 == 1 { "evm" } else { "evm1" };
+        trial.kill(&mut run, active, percent)?;
+        if !run.says_times("has a standby again", kill)? {
+            break;
+        }
+    }
     check(trial, run, &system, &Promise::nothing_lost().saying("evm1 takes over from evm"))
 }
