@@ -89,7 +89,7 @@ pub use codec::{Field, Mark};
 pub use error::{ConfigError, ConfigErrors, ErrorKind, Origin, TextPlace};
 pub use feeding::{FeedAddressError, FeedPlace, feed_place_at};
 pub use lab::{LabFile, LabPoint, LabSweep};
-pub use nodes::NodeConfig;
+pub use nodes::{NodeConfig, host_of};
 pub use partition::PartitionParts;
 pub use programs::ProgramStart;
 pub use reference::{lab_reference_page, reference_page};

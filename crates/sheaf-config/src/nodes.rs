@@ -34,6 +34,12 @@ pub struct NodeConfig {
     pub memory: MemoryPolicy,
 }
 
+/// Returns the host of `host:port`.
+#[must_use]
+pub fn host_of(address: &str) -> &str {
+    address.rsplit_once(':').map_or(address, |(host, _)| host)
+}
+
 impl Config {
     /// All nodes: the event manager and its standby, the readout units, the builder units, the output nodes, each role in the order of its
     /// index.

@@ -1,7 +1,7 @@
 //! Hosts of nodes, and the addresses of nodes there.
 
 use crate::LaunchError;
-use sheaf_config::{Config, NodeConfig};
+use sheaf_config::{Config, NodeConfig, host_of};
 use sheaf_wire::Role;
 use std::fmt::Write as _;
 
@@ -109,11 +109,6 @@ fn places(nodes: &[NodeConfig], hosts: usize) -> Result<Vec<usize>, LaunchError>
             known.join(", ")
         ))),
     }
-}
-
-/// Returns the host of `host:port`.
-pub(crate) fn host_of(address: &str) -> &str {
-    address.rsplit_once(':').map_or(address, |(host, _)| host)
 }
 
 /// Returns the hosts that the addresses of a configuration name, that of the event manager first, if all nodes have one.

@@ -168,9 +168,9 @@ fn compose_run(manager: Option<&NodeSnapshot>, books: &Books, context: &Context<
 
 fn standby_of(manager: &NodeSnapshot) -> Option<Standby> {
     // Without a standby in the configuration, there is no such series.
-    manager.of(&catalog::STANDBY_READY).next()?;
+    let (_, ready) = manager.of(&catalog::STANDBY_READY).next()?;
     Some(Standby {
-        ready: manager.sum(&catalog::STANDBY_READY) > 0,
+        ready: ready.first() == Some(&1),
         take_overs: manager.sum(&catalog::TAKE_OVERS),
         held_messages: manager.sum(&catalog::STANDBY_HELD),
         wait_seconds: Unit::Seconds.scale(manager.sum(&catalog::STANDBY_WAIT)),

@@ -107,8 +107,7 @@ impl ManagerNode {
         gauges: Arc<Gauges>,
         done: Box<dyn FnOnce(RunReport) + Send>,
     ) -> Self {
-        let is_alone = gauges.nodes().standby.is_none();
-        let telemetry = is_alone.then(|| begin_telemetry(&role, &gauges));
+        let telemetry = (!gauges.nodes().has_standby).then(|| begin_telemetry(&role, &gauges));
         Self {
             role,
             outbox,

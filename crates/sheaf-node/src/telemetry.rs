@@ -24,13 +24,13 @@ pub(crate) const PERIOD: Nanos = Nanos::from_millis(100);
 /// Maximum number of sources of a node that have series of their own, so that the number of series stays bounded.
 pub const SOURCES: usize = 512;
 
-/// Names of all nodes of a run, by role and index.
+/// Names under which the nodes of a run publish, by role and index.
 #[derive(Clone, Debug)]
 pub struct NodeNames {
     /// The event manager.
     pub manager: String,
-    /// The second event manager, in a run that has two.
-    pub standby: Option<String>,
+    /// Whether there is a second event manager, which publishes under the same name.
+    pub has_standby: bool,
     /// Readout units.
     pub readouts: Vec<String>,
     /// Builder units.
@@ -43,7 +43,7 @@ impl Default for NodeNames {
     /// Returns the name of an event manager that knows no other names.
     fn default() -> Self {
         let manager = NodeId::MANAGER.to_string();
-        Self { manager, standby: None, readouts: Vec::new(), builders: Vec::new(), outputs: Vec::new() }
+        Self { manager, has_standby: false, readouts: Vec::new(), builders: Vec::new(), outputs: Vec::new() }
     }
 }
 

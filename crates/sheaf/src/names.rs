@@ -22,7 +22,7 @@ impl Plan {
         let of_role = |role| self.of_role(role).map(|node| node.name.clone()).collect();
         NodeNames {
             manager: self.name(NodeId::MANAGER),
-            standby: self.has_standby().then(|| self.name(NodeId::MANAGER.other_replica())),
+            has_standby: self.has_standby(),
             readouts: of_role(Role::Readout),
             builders: of_role(Role::Builder),
             outputs: of_role(Role::Output),

@@ -157,7 +157,7 @@ pub(crate) fn connect(
 
 /// The host in a node's address.
 fn host(node: &NodeConfig) -> Option<&str> {
-    Some(node.address.as_deref()?.rsplit_once(':')?.0)
+    node.address.as_deref().map(sheaf_config::host_of)
 }
 
 /// Returns the name by which nodes of the same host connect to a node: its address, whose last part is unique. If the

@@ -286,7 +286,7 @@ fn connect(address: &str, patience: Duration) -> anyhow::Result<TcpStream> {
 }
 
 fn secure(stream: TcpStream, address: &str, tls: Option<&Tls>) -> anyhow::Result<SecureStream> {
-    let host = address.rsplit_once(':').map_or(address, |(host, _)| host).trim_matches(['[', ']']);
+    let host = sheaf_config::host_of(address).trim_matches(['[', ']']);
     Ok(SecureStream::connected(stream, host, tls)?)
 }
 

@@ -10,7 +10,7 @@
 //! | any other word | a program of this name is on the search path |
 
 use super::network;
-use crate::{python, workspace};
+use crate::{python, shell, workspace};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -70,7 +70,7 @@ impl Machine {
             _ if name == "libsheaf" => {
                 (library_beside(&self.sheaf).is_some(), "libsheaf was not built with the command".to_owned())
             }
-            _ if name == "root" => (is_root(), "needs root".to_owned()),
+            _ if name == "root" => (shell::is_root(), "needs root".to_owned()),
             _ if name == "python3" => {
                 (Path::new(&self.python).is_file(), format!("there is no {}", self.python.display()))
             }
@@ -87,11 +87,6 @@ impl Machine {
 /// Returns the C library that was built with the command, for its tests.
 pub(super) fn library_beside(sheaf: &Path) -> Option<PathBuf> {
     sheaf.parent().map(|folder| folder.join("deps/libsheaf.so")).filter(|library| library.exists())
-}
-
-fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
 fn is_on_path(program: &str) -> bool {

@@ -71,6 +71,13 @@ impl Trial {
         self.dice.between(5, 80)
     }
 
+    /// Draws the moments of this many faults, in order.
+    pub(super) fn moments(&mut self, count: u64) -> Vec<u64> {
+        let mut moments: Vec<u64> = (0..count).map(|_| self.moment()).collect();
+        moments.sort_unstable();
+        moments
+    }
+
     /// Draws the duration of a freeze: from a second to longer than any node's patience.
     pub(super) fn freeze_time(&mut self) -> Duration {
         let longest = self.by_scale(6_000, 60_000);

@@ -109,7 +109,7 @@ impl ManagerSeries {
         let mishaps = mishaps.map(&mut plain);
         let of_standby =
             [&catalog::STANDBY_READY, &catalog::TAKE_OVERS, &catalog::STANDBY_HELD, &catalog::STANDBY_WAIT];
-        let standby = nodes.standby.as_ref().map(|_| of_standby.map(&mut plain));
+        let standby = nodes.has_standby.then(|| of_standby.map(&mut plain));
         let messages = MessageSeries::list(list, &nodes.manager);
         let states = STATES.map(|state| list.add(&catalog::RUN_STATE, &[state]));
         let [stored, rejected, dropped] = OUTCOMES.map(|outcome| list.add(&catalog::EVENTS, &[outcome]));

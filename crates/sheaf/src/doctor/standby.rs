@@ -1,14 +1,15 @@
 //! Findings about a standby event manager: whether it shares a host with the other one, and which voters are left without that host.
 
 use super::wanted;
+use crate::address::resolve;
 use crate::replicas::voters;
-use sheaf_config::{Config, NodeConfig};
+use sheaf_config::{Config, NodeConfig, host_of};
 use sheaf_machine::doctor::{Finding, Group, Remedy, Severity};
 use sheaf_wire::Role;
-use std::net::{IpAddr, ToSocketAddrs as _};
+use std::net::IpAddr;
 
 /// Host of a node. Names of the same address are one host.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 enum Host {
     /// That of the run: an address of another one is not configured.
     OfTheRun,
@@ -17,61 +18,81 @@ enum Host {
     Name(String),
 }
 
+/// A node, and where it runs according to its configuration.
+struct Placed<'a> {
+    name: &'a str,
+    /// For people.
+    place: &'a str,
+    host: Host,
+}
+
+impl<'a> Placed<'a> {
+    fn of(node: &'a NodeConfig) -> Self {
+        let Some(address) = node.agent.as_deref().or(node.address.as_deref()) else {
+            return Self { name: &node.name, place: "the host of the run", host: Host::OfTheRun };
+        };
+        let place = host_of(address);
+        let host = match resolve(address).map(|found| found.ip()) {
+            Ok(found) if found.is_loopback() || found.is_unspecified() => Host::OfTheRun,
+            Ok(found) => Host::Address(found),
+            Err(_) => Host::Name(place.to_owned()),
+        };
+        Self { name: &node.name, place, host }
+    }
+}
+
 /// Returns the findings about a standby, if the configuration has one.
 pub(super) fn look(config: &Config) -> anyhow::Result<Vec<Finding>> {
     let nodes = wanted::nodes(config)?;
-    let mut managers = nodes.iter().filter(|node| node.id.role == Role::Manager);
-    let (Some(first), Some(second)) = (managers.next(), managers.next()) else { return Ok(Vec::new()) };
+    let managers: Vec<_> =
+        nodes.iter().filter(|node| node.id.role == Role::Manager).map(Placed::of).collect();
+    let [first, second] = &managers[..] else { return Ok(Vec::new()) };
     let mut findings = vec![of_hosts(first, second)];
-    findings.extend(of_voters(config, &nodes, [first, second]));
+    // Where both are lost with one host, nobody is left to be voted for.
+    if first.host != second.host {
+        let voters = voters(config, &nodes);
+        let voting: Vec<_> = nodes.iter().filter(|node| voters.contains(&node.id)).map(Placed::of).collect();
+        findings.extend(of_voters(&managers, &voting));
+    }
     Ok(findings)
 }
 
-fn of_hosts(first: &NodeConfig, second: &NodeConfig) -> Finding {
-    let (one, other) = (first.host(), second.host());
-    let (severity, value, cost, advice) = if one != other {
-        let value = format!("{} at {}, {} at {}", first.name, first.place(), second.name, second.place());
+fn of_hosts(first: &Placed<'_>, second: &Placed<'_>) -> Finding {
+    let (severity, value, cost, advice) = if first.host != second.host {
+        let value = format!("{} at {}, {} at {}", first.name, first.place, second.name, second.place);
         let cost = "they may still share a switch or a power line, which only you can see";
         (Severity::Good, value, cost, None)
     } else {
-        let value = format!("{} and {} are both at {}", first.name, second.name, first.place());
+        let value = format!("{} and {} are both at {}", first.name, second.name, first.place);
         let cost = "the standby survives the death of a process, and not that of the host";
         let advice = "give the second [[node]] with the role manager another host, switch and power line";
         (Severity::Warning, value, cost, Some(advice))
     };
-    finding("standby.host", (severity, value, cost.to_owned()), advice)
+    finding("standby.host", (severity, value, cost), advice)
 }
 
-/// Says whether the voters that are left without the host of an event manager are a majority. Where both event managers are on one
-/// host, nobody is left to be voted for.
-fn of_voters(config: &Config, nodes: &[NodeConfig], managers: [&NodeConfig; 2]) -> Option<Finding> {
-    if managers[0].host() == managers[1].host() {
-        return None;
-    }
-    let voters = voters(config, nodes);
-    let beside = |manager: &NodeConfig| {
-        let host = manager.host();
-        let voting = nodes.iter().filter(|node| voters.contains(&node.id));
-        voting.filter(|node| node.host() == host).map(|node| &*node.name).collect::<Vec<_>>()
+/// Says whether the voters that are left without the host of an event manager are a majority.
+fn of_voters(managers: &[Placed<'_>], voting: &[Placed<'_>]) -> Option<Finding> {
+    let beside = |manager: &Placed<'_>| {
+        let there = voting.iter().filter(|voter| voter.host == manager.host);
+        there.map(|voter| voter.name).collect::<Vec<_>>()
     };
-    let (manager, lost) =
-        managers.map(|manager| (manager, beside(manager))).into_iter().max_by_key(|(_, lost)| lost.len())?;
-    let left = voters.len() - lost.len();
-    Some(if left * 2 > voters.len() {
-        let value =
-            format!("at least {left} of {} are left without the host of an event manager", voters.len());
-        finding("standby.voters", (Severity::Good, value, String::new()), None)
+    let lost = managers.iter().map(|manager| (manager.name, beside(manager)));
+    let (manager, lost) = lost.max_by_key(|(_, lost)| lost.len())?;
+    let (all, left) = (voting.len(), voting.len() - lost.len());
+    Some(if left * 2 > all {
+        let value = format!("at least {left} of {all} are left without the host of an event manager");
+        finding("standby.voters", (Severity::Good, value, ""), None)
     } else {
-        let (lost, all, names) = (lost.len(), voters.len(), lost.join(", "));
-        let value = format!("{lost} of {all} ({names}) are on the host of {}", manager.name);
-        let cost = "if that host is lost, the voters that are left are no majority: nobody takes over, and the run ends".to_owned();
+        let value = format!("{} of {all} ({}) are on the host of {manager}", lost.len(), lost.join(", "));
+        let cost = "if that host is lost, the voters that are left are no majority: nobody takes over, and the run ends";
         let advice =
             "list the nodes so that the first readout units are on different hosts, or raise manager.voters";
         finding("standby.voters", (Severity::Warning, value, cost), Some(advice))
     })
 }
 
-fn finding(key: &str, said: (Severity, String, String), advice: Option<&str>) -> Finding {
+fn finding(key: &str, said: (Severity, String, &str), advice: Option<&str>) -> Finding {
     let (severity, value, cost) = said;
     Finding {
         group: Group::Standby,
@@ -79,34 +100,8 @@ fn finding(key: &str, said: (Severity, String, String), advice: Option<&str>) ->
         severity,
         value,
         source: "the configuration".to_owned(),
-        cost,
+        cost: cost.to_owned(),
         remedy: advice.map(|advice| Remedy::Advice(advice.to_owned())),
-    }
-}
-
-/// Where a node runs, according to its configuration.
-trait Placed {
-    fn host(&self) -> Host;
-
-    /// Its address, for people.
-    fn place(&self) -> &str;
-}
-
-impl Placed for NodeConfig {
-    fn host(&self) -> Host {
-        let Some(address) = self.agent.as_ref().or(self.address.as_ref()) else { return Host::OfTheRun };
-        match address.to_socket_addrs().ok().and_then(|mut found| found.next()) {
-            Some(found) if found.ip().is_loopback() || found.ip().is_unspecified() => Host::OfTheRun,
-            Some(found) => Host::Address(found.ip()),
-            None => Host::Name(address.rsplit_once(':').map_or(&**address, |(name, _)| name).to_owned()),
-        }
-    }
-
-    fn place(&self) -> &str {
-        let address = self.agent.as_deref().or(self.address.as_deref());
-        address.map_or("the host of the run", |address| {
-            address.rsplit_once(':').map_or(address, |(name, _)| name)
-        })
     }
 }
 

@@ -50,7 +50,8 @@ pub(crate) fn ask(address: &str, path: &str) -> (String, String) {
     (head.to_owned(), body.to_owned())
 }
 
-fn state(address: &str) -> Value {
+/// Returns the state of the run at a page.
+pub(crate) fn state(address: &str) -> Value {
     serde_json::from_str(&get(address, "/api/v1/state")).unwrap()
 }
 

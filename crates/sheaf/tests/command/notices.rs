@@ -1,7 +1,7 @@
 //! Notices of alarms: to a command, and to a real Alertmanager.
 
 use crate::child::{ScratchDirectory, wait_until};
-use crate::monitor::{ask, get};
+use crate::monitor::{ask, get, state};
 use serde_json::Value;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -52,10 +52,6 @@ fn serve(place: &ScratchDirectory) -> (crate::child::Running, String) {
     serve.wait_until_said("run control is at");
     let page = std::fs::read_to_string(place.join("runs/control/address")).unwrap();
     (serve, page.trim().trim_start_matches("http://").to_owned())
-}
-
-fn state(page: &str) -> Value {
-    serde_json::from_str(&get(page, "/api/v1/state")).unwrap()
 }
 
 /// Returns the alarm about dead time, if it is raised.

@@ -213,7 +213,7 @@ fn the_page_says_whether_the_run_survives_its_event_manager() {
     let config = PROTECTED.replace("standby_lag_ms = 600000", "standby_lag_ms = 2000");
     let mut running = start_with(&scratch, &config, "--page=127.0.0.1:0");
     let page = monitor::address(&mut running);
-    let state = || -> Value { serde_json::from_str(&monitor::get(&page, "/api/v1/state")).unwrap() };
+    let state = || monitor::state(&page);
     let is_unprotected = |state: &Value| {
         let mut alarms = field(state, "alarms").as_array().unwrap().iter();
         alarms.any(|alarm| field(alarm, "code") == "run-unprotected")

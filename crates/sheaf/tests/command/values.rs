@@ -1,7 +1,7 @@
 //! Values from outside: files, programs that send, alarms, and the record of a run.
 
 use crate::child::{ScratchDirectory, wait_until};
-use crate::monitor::{address, get};
+use crate::monitor::{address, get, state};
 use crate::serve::{Controller, SYSTEM};
 use serde_json::{Value, json};
 use ureq::Agent;
@@ -14,10 +14,6 @@ const RUN: &str = "[run]\nduration_s = 0\n[readout]\ncount = 1\n[builder]\ncount
 const VALUES: &str = "[value.hv-ecal]\nunit = \"V\"\nread = \"hv\"\nperiod_ms = 100\nstale_ms = 3600000\n\
      warning_above = 1550\nremedy = \"call the expert of the calorimeter\"\n\
      [value.beam]\nunit = \"nA\"\nstale_ms = 3600000\nerror_below = 10\n";
-
-fn state(page: &str) -> Value {
-    serde_json::from_str(&get(page, "/api/v1/state")).unwrap()
-}
 
 /// Returns an alarm about a value, if it is raised.
 fn alarm(page: &str, culprit: &str) -> Option<Value> {

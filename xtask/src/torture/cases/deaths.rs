@@ -38,18 +38,11 @@ fn system(trial: &mut Trial) -> System {
     system
 }
 
-/// Draws the moments of this many faults, in order.
-fn moments(trial: &mut Trial, count: u64) -> Vec<u64> {
-    let mut moments: Vec<u64> = (0..count).map(|_| trial.moment()).collect();
-    moments.sort_unstable();
-    moments
-}
-
 fn kill_builder(trial: &mut Trial) -> Result<Outcome> {
     let system = system(trial);
     let mut run = trial.start(&system)?;
     let kills = trial.by_scale(3, 6);
-    for percent in moments(trial, kills) {
+    for percent in trial.moments(kills) {
         let node = trial.dice.pick(&["bu0", "bu1"]);
         let killed = trial.kill(&mut run, node, percent)?;
         run.node(node, killed)?;
@@ -70,7 +63,7 @@ fn kill_output(trial: &mut Trial) -> Result<Outcome> {
     system.outputs = trial.dice.between(1, 2);
     let mut run = trial.start(&system)?;
     let kills = trial.by_scale(2, 5);
-    for percent in moments(trial, kills) {
+    for percent in trial.moments(kills) {
         let killed = trial.kill(&mut run, "out0", percent)?;
         run.node("out0", killed)?;
     }
@@ -87,7 +80,7 @@ fn kill_worker(trial: &mut Trial) -> Result<Outcome> {
     let mut run = trial.start(&system)?;
     let kills = trial.by_scale(4, 20);
     let mut killed = Vec::new();
-    for percent in moments(trial, kills) {
+    for percent in trial.moments(kills) {
         if !trial.wait_for(&mut run, percent)? {
             break;
         }
@@ -107,7 +100,7 @@ fn kill_processor(trial: &mut Trial) -> Result<Outcome> {
     system.set("filter", "workers = 1\ndoor = true\npatience_ms = 0");
     let mut run = trial.start(&system)?;
     run.reaches(1)?;
-    for percent in moments(trial, 4) {
+    for percent in trial.moments(4) {
         let processor = join_processor(trial)?;
         if trial.wait_for(&mut run, percent)? {
             processor.signal("KILL")?;
@@ -188,7 +181,7 @@ fn kill_and_freeze(trial: &mut Trial) -> Result<Outcome> {
     system.set("filter", "workers = 2\nprocesses = true\npatience_ms = 0");
     let mut run = trial.start(&system)?;
     let faults = trial.by_scale(5, 15);
-    for percent in moments(trial, faults) {
+    for percent in trial.moments(faults) {
         let node = trial.dice.pick(&["bu0", "bu1", "out0", "out1"]);
         if trial.dice.below(2) == 0 {
             let killed = trial.kill(&mut run, node, percent)?;

@@ -80,9 +80,7 @@ fn kill_voter_and_active(trial: &mut Trial) -> Result<Outcome> {
 fn kill_in_turn(trial: &mut Trial) -> Result<Outcome> {
     let (mut run, system) = start(trial, "suspect_after_ms = 60000")?;
     let kills = trial.by_scale(3, 12);
-    let mut moments: Vec<u64> = (0..kills).map(|_| trial.moment()).collect();
-    moments.sort_unstable();
-    for (kill, percent) in (1..).zip(moments) {
+    for (kill, percent) in (1..).zip(trial.moments(kills)) {
         let active = if kill % 2 == 1 { "evm" } else { "evm1" };
         trial.kill(&mut run, active, percent)?;
         if !run.says_times("has a standby again", kill)? {
