@@ -4,6 +4,7 @@
 //! depend on a value that is not in the file.
 
 mod memory;
+mod mirrors;
 mod pulses;
 mod standby;
 mod supervisor;
@@ -70,6 +71,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.values();
         checker.agents();
         checker.standby();
+        checker.mirrors();
         checker.nodes(purpose);
         if checker.errors.is_empty() {
             checker.partitions();

@@ -104,11 +104,11 @@ pub use settings::{
     FilterKind, FramePacing, FreeRunning, FrontEnd, HitDecoder, HitTimes, Hits, Hook, HookTransition,
     Incomplete, IncompletePolicy, Lab, LabHead, LabPlacement, LibfabricProvider, Log, LogFormat, LossAction,
     Manager, Measure, MemoryPolicy, Monitor, Node, ObjectCheck, ObjectStore, Output, OutputCompression,
-    OutputFormat, OutputKind, Pacing, PacketProtocol, Partition, Preprocessing, Program, Protocol, Readout,
-    Replay, Requirement, Restart, Run, Shaping, ShapingPolicy, ShiftAction, SizeModel, SlowValue, Source,
-    SourceCommand, SourceGroup, SourceKind, SourceLibrary, StepFilterKind, Stream, Sync, Tag, Timed, Tls,
-    Trace, Transport, TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerLibrary, TriggerMode,
-    TriggerNetwork, TriggerProtocol, Windows,
+    OutputFormat, OutputKind, Pacing, PacketProtocol, Partition, Preprocessing, Program, Protection,
+    Protocol, Readout, Replay, Requirement, Restart, Run, Shaping, ShapingPolicy, ShiftAction, SizeModel,
+    SlowValue, Source, SourceCommand, SourceGroup, SourceKind, SourceLibrary, StepFilterKind, Stream, Sync,
+    Tag, Timed, Tls, Trace, Transport, TransportKind, Trigger, TriggerClass, TriggerCommand, TriggerLibrary,
+    TriggerMode, TriggerNetwork, TriggerProtocol, Windows,
 };
 #[doc(hidden)]
 pub use source_lists::fuzz_source_map;

@@ -3,7 +3,7 @@
 use crate::check::Checker;
 use crate::error::{ConfigErrors, ErrorKind};
 use crate::origins::Origins;
-use crate::settings::{MemoryPolicy, Node, SourceKind, TransportKind, TriggerMode};
+use crate::settings::{MemoryPolicy, Node, Protection, SourceKind, TransportKind, TriggerMode};
 use crate::suggest::nearest;
 use crate::{Config, Purpose};
 use sheaf_wire::{NodeId, Role, RunNumber, SourceId};
@@ -41,7 +41,7 @@ pub fn host_of(address: &str) -> &str {
 }
 
 impl Config {
-    /// All nodes: the event manager and its standby, the readout units, the builder units, the output nodes, each role in the order of its
+    /// All nodes: the event manager and its standby, the readout units, the builder units, the output nodes, the mirrors, each role in the order of its
     /// index.
     ///
     /// # Errors
@@ -165,6 +165,7 @@ impl Config {
                 Role::Readout => (&of_roles.readout_cpu, of_roles.readout_priority, of_roles.readout_memory),
                 Role::Builder => (&of_roles.builder_cpu, of_roles.builder_priority, of_roles.builder_memory),
                 Role::Output => (&of_roles.output_cpu, of_roles.output_priority, of_roles.output_memory),
+                Role::Mirror => (&of_roles.readout_cpu, of_roles.readout_priority, of_roles.readout_memory),
             };
             if node.cpu.is_empty() {
                 node.cpu.clone_from(cpu);
@@ -173,13 +174,19 @@ impl Config {
         }
     }
 
+    /// Returns the number of mirrors of so many readout units.
+    fn mirrors(&self, readouts: u16) -> u16 {
+        if self.readout.protect == Protection::Mirror { readouts } else { 0 }
+    }
+
     fn generated(&self, sources: usize) -> Vec<NodeConfig> {
         let readouts = u16::try_from(sources).map_or(self.readout.count, |most| self.readout.count.min(most));
         let ids = (0..=self.manager.standby)
             .map(NodeId::manager)
             .chain((0..readouts).map(NodeId::readout))
             .chain((0..self.builder.count).map(NodeId::builder))
-            .chain((0..self.output.nodes).map(NodeId::output));
+            .chain((0..self.output.nodes).map(NodeId::output))
+            .chain((0..self.mirrors(readouts)).map(NodeId::mirror));
         let node = |id: NodeId| NodeConfig {
             id,
             name: id.to_string(),
@@ -279,6 +286,7 @@ impl Checker<'_> {
             (Role::Builder, "builder", "builder.count", config.builder.count),
             (Role::Output, "output", "output.nodes", config.output.nodes),
         ];
+        self.mirrors_of_units(count(Role::Mirror));
         for (role, word, key, wanted) in roles {
             let listed = count(role);
             if listed == 0 && role != Role::Output {
@@ -293,6 +301,20 @@ impl Checker<'_> {
             }
         }
         self.source_lists();
+    }
+
+    /// Checks that there is a mirror for each readout unit, or none.
+    fn mirrors_of_units(&mut self, mirrors: usize) {
+        let wanted = self.config.mirrors(self.config.readout.count);
+        if mirrors == usize::from(wanted) {
+            return;
+        }
+        let found = format!("the number of nodes with the role \"mirror\" is {mirrors}");
+        let right = match wanted {
+            0 => "remove them, or set `readout.protect = \"mirror\"`".to_owned(),
+            _ => format!("there must be one for each readout unit, {wanted}, in the same order"),
+        };
+        self.fail(ErrorKind::Nodes, &["readout.protect", "node[0].role"], found, right);
     }
 
     /// No two nodes with the same `what`.
@@ -365,7 +387,7 @@ impl Checker<'_> {
                     let found = format!("readout unit \"{name}\" reads no source");
                     self.fail(ErrorKind::Sources, &[&key], found, "a readout unit needs at least one source");
                 }
-                (Role::Manager | Role::Builder | Role::Output, Some(_)) => {
+                (Role::Manager | Role::Builder | Role::Output | Role::Mirror, Some(_)) => {
                     let found = format!("\"{name}\" has a list of sources, but is not a readout unit");
                     self.fail(ErrorKind::Sources, &[&key], found, "only readout units have `sources`");
                 }

@@ -115,6 +115,7 @@ impl Launch {
             agents(Role::Readout, 0, "agents that start readout units"),
             agents(Role::Builder, 1, "agents that start builder units"),
             agents(Role::Output, 0, "agents that start output nodes"),
+            agents(Role::Mirror, 0, "agents that start mirrors of readout units"),
         ];
         sets.into_iter().filter(|set| set.replicas > 0).collect()
     }
@@ -144,6 +145,7 @@ fn role_name(role: Role) -> &'static str {
         Role::Readout => "readout",
         Role::Builder => "builder",
         Role::Output => "output",
+        Role::Mirror => "mirror",
     }
 }
 

@@ -8,15 +8,18 @@ use sheaf_protocol::liveness::LinkStatus;
 use sheaf_shaping::{Lanes, ShaperConfig};
 use sheaf_telemetry::log_as;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, Refusal, SendError, TimeSlots};
-use sheaf_wire::message::{Body, DecodeError, Header, Message, PayloadSource};
-use sheaf_wire::{ByteCount, Nanos, NodeId, Payload, Role, SessionId, Span, Timestamp};
+use sheaf_wire::message::{Body, DecodeError, Header, Message};
+use sheaf_wire::{ByteCount, Nanos, NodeId, Role, SessionId, Span, Timestamp};
 use std::cell::Cell;
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::{Discriminant, discriminant};
 
+mod arriving;
+mod mirrors;
 mod replicas;
 
+pub use arriving::Arriving;
+use mirrors::MirrorLinks;
 use replicas::MemberLinks;
 
 /// Time for which a node that has closed waits for the last acknowledgements: an event manager for its own to leave, any other node after the
@@ -56,7 +59,7 @@ pub struct OutboxStats {
     pub too_large_frames: u64,
     /// Links refused before they came up: strangers, other runs, other releases.
     pub refused_links: u64,
-    /// Messages dropped because they are of a replica of the event manager that was succeeded.
+    /// Messages dropped because they are of a replica of the event manager, or of a readout unit, that was succeeded.
     pub superseded_messages: u64,
     /// Rails that links lost and did without.
     pub lost_rails: u64,
@@ -147,6 +150,10 @@ pub struct Outbox {
     links: VecDeque<(NodeId, LinkStatus)>,
     /// Which replica of the event manager this node listens to, where there are two.
     member: Option<MemberLinks>,
+    /// Mirrors of readout units, where there are some.
+    mirrors: Option<MirrorLinks>,
+    /// A node of which no messages are taken.
+    ignored: Option<NodeId>,
     /// Whether this node is a replica of the event manager.
     is_replica: bool,
     stats: OutboxStats,
@@ -181,6 +188,8 @@ impl Outbox {
             refused: Repeats::default(),
             links: VecDeque::new(),
             member: None,
+            mirrors: None,
+            ignored: None,
             is_replica: false,
             stats: OutboxStats::default(),
             before: OutboxStats::default(),
@@ -294,12 +303,20 @@ impl Outbox {
 
     /// Sends a message whose payload lies in `parcels`, or keeps it for later.
     pub(crate) fn send_from(&mut self, now: Timestamp, parcels: &Parcels, transmit: Transmit<Span>) {
-        let transmit = self.address(transmit);
-        let kind = Kind::of(&transmit.message);
-        let mut head = Vec::new();
-        let mut joined = Joined::new(parcels);
-        transmit.message.encode(&mut head, |span| joined.push(span));
-        self.shape_or_send(now, transmit.to, Frame { head: head.into(), payload: joined.finish() }, kind);
+        self.send_prepared(now, Prepared::new(parcels, self.address(transmit)));
+    }
+
+    /// Sends a message that was prepared, or keeps it for later. It goes to whoever acts for its receiver now.
+    pub(crate) fn send_prepared(&mut self, now: Timestamp, prepared: Prepared) {
+        let Prepared { to, frame, kind } = prepared;
+        let is_for_manager = to.role == Role::Manager;
+        let active = self.member.as_ref().filter(|_| is_for_manager).map(|links| links.member.active());
+        self.shape_or_send(now, active.unwrap_or(to), frame, kind);
+    }
+
+    /// Prepares a message whose payload lies in `parcels`, to be sent later: it keeps the payload.
+    pub(crate) fn prepare(&self, parcels: &Parcels, transmit: Transmit<Span>) -> Prepared {
+        Prepared::new(parcels, self.address(transmit))
     }
 
     /// As [`Self::send`], for messages that are shaped where messages are.
@@ -364,11 +381,25 @@ impl Outbox {
 
     /// The next message that arrived, if it can be read.
     pub fn poll<P: Arriving>(&mut self) -> Option<Message<P>> {
+        self.poll_by(P::decode)
+    }
+
+    /// The next message that arrived, if it can be read. Its payload is copied to `parcels`.
+    pub(crate) fn poll_into(&mut self, parcels: &mut Parcels) -> Option<Message<Span>> {
+        self.poll_by(|frame| arriving::keep(parcels, frame))
+    }
+
+    fn poll_by<P: Arriving>(
+        &mut self,
+        mut decode: impl FnMut(Frame) -> Result<Message<P>, DecodeError>,
+    ) -> Option<Message<P>> {
         while let Some(event) = self.endpoint.poll() {
             match event {
+                Event::Received { from, .. } if self.ignored == Some(from) => {}
                 Event::Received { from, frame } => {
-                    let message = self.read(from, frame);
-                    if let Some(message) = message.and_then(|message| self.admit(from, message)) {
+                    let message = self.check(from, decode(frame));
+                    let message = message.and_then(|message| self.admit(from, message));
+                    if let Some(message) = message.and_then(|message| self.admit_unit(from, message)) {
                         return Some(message);
                     }
                 }
@@ -389,8 +420,8 @@ impl Outbox {
         self.links.pop_front()
     }
 
-    fn read<P: Arriving>(&mut self, from: NodeId, frame: Frame) -> Option<Message<P>> {
-        match P::decode(frame) {
+    fn check<P>(&mut self, from: NodeId, read: Result<Message<P>, DecodeError>) -> Option<Message<P>> {
+        match read {
             Ok(message) if self.is_of(from, message.header.sender) => return Some(message),
             Ok(message) => {
                 let (node, claimed) = (self.endpoint.node(), message.header.sender);
@@ -437,82 +468,21 @@ impl Outbox {
     }
 }
 
-/// A payload handle as a role wants it of messages that arrive.
-pub trait Arriving: Payload {
-    /// Decodes a message.
-    ///
-    /// # Errors
-    /// Why the frame is not a message.
-    fn decode(frame: Frame) -> Result<Message<Self>, DecodeError>;
+/// A message with its receiver, as the transport takes it.
+pub(crate) struct Prepared {
+    to: NodeId,
+    frame: Frame,
+    kind: Kind,
 }
 
-impl Arriving for Bytes {
-    fn decode(frame: Frame) -> Result<Message<Self>, DecodeError> {
-        Message::decode(&frame.head, &mut Cut { piece: Bytes::new(), pieces: frame.payload })
-    }
-}
-
-/// Cuts arrived pieces into fragments, each with a handle of its own. The count of the memory that they lie in is the
-/// sender's business too, often on another processor; so a piece that is cut gets a count of its own before.
-struct Cut {
-    /// Rest of the piece that is being cut.
-    piece: Bytes,
-    pieces: VecDeque<Bytes>,
-}
-
-impl PayloadSource<Bytes> for Cut {
-    fn total(&self) -> u64 {
-        self.piece.len() as u64 + PayloadSource::total(&self.pieces)
-    }
-
-    #[inline]
-    fn take(&mut self, bytes: usize) -> Option<Bytes> {
-        if bytes > 0 && bytes < self.piece.len() {
-            // As nearly every time.
-            return Some(self.piece.split_to(bytes));
-        }
-        self.take_last(bytes)
-    }
-}
-
-impl Cut {
-    /// Takes a fragment if the piece contains nothing else, or returns `None`.
-    fn take_last(&mut self, bytes: usize) -> Option<Bytes> {
-        if bytes == 0 {
-            return Some(Bytes::new());
-        }
-        if self.piece.is_empty() {
-            let piece = std::iter::from_fn(|| self.pieces.pop_front()).find(|piece| !piece.is_empty())?;
-            if piece.len() == bytes {
-                return Some(piece);
-            }
-            self.piece = Bytes::from_owner(piece);
-        }
-        match bytes.cmp(&self.piece.len()) {
-            Ordering::Less => Some(self.piece.split_to(bytes)),
-            Ordering::Equal => Some(std::mem::take(&mut self.piece)),
-            Ordering::Greater => None,
-        }
-    }
-}
-
-/// For a role that is sent no payload.
-impl Arriving for Span {
-    fn decode(frame: Frame) -> Result<Message<Self>, DecodeError> {
-        Message::decode(&frame.head, &mut Unwanted(frame.payload_bytes()))
-    }
-}
-
-/// A payload that no role accepts: a message with one is refused.
-struct Unwanted(usize);
-
-impl PayloadSource<Span> for Unwanted {
-    fn total(&self) -> u64 {
-        self.0 as u64
-    }
-
-    fn take(&mut self, _bytes: usize) -> Option<Span> {
-        None
+impl Prepared {
+    fn new(parcels: &Parcels, transmit: Transmit<Span>) -> Self {
+        let kind = Kind::of(&transmit.message);
+        let mut head = Vec::new();
+        let mut joined = Joined::new(parcels);
+        transmit.message.encode(&mut head, |span| joined.push(span));
+        let frame = Frame { head: head.into(), payload: joined.finish() };
+        Self { to: transmit.to, frame, kind }
     }
 }
 

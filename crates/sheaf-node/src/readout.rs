@@ -1,6 +1,8 @@
 //! A readout unit on a thread: sources in, super-fragments out.
 
+mod follower;
 mod input;
+mod mirrored;
 mod standstill;
 
 use crate::handover::Handover;
@@ -14,7 +16,9 @@ use crate::telemetry::{BufferLimits, ReadoutSeries, SourceFigures, Telemetry};
 use crate::traces::{ReadoutTrace, Tracing};
 use crate::vigil::Vigil;
 use crate::worker::{NodeDriver, NodeError, Progress};
+use follower::Follower;
 use input::Input;
+use mirrored::Guard;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::readout::{ReadoutEvent, ReadoutUnit, WindowOrder};
 use sheaf_shaping::ShaperConfig;
@@ -42,6 +46,16 @@ pub struct ReadoutNode {
     running: bool,
     closed_at: Option<Timestamp>,
     failed: Option<NodeError>,
+    /// Its part where a mirror follows it.
+    guard: Option<Box<Guard>>,
+    /// Whether its mirror acts for it.
+    is_superseded: bool,
+    /// Whether it is a mirror that acts for its readout unit.
+    stands_in: bool,
+    /// Its part where it is a mirror.
+    follower: Option<Box<Follower>>,
+    /// Since when the run is over here, and the mirror is to know.
+    over_since: Option<Timestamp>,
     report: Option<Box<dyn FnOnce(ReadoutReport) + Send>>,
     telemetry: Option<Telemetry<ReadoutSeries>>,
     trace: Option<ReadoutTrace>,
@@ -123,20 +137,13 @@ impl ReadoutNode {
     }
 
     fn with(
-        mut role: ReadoutUnit<Span>,
+        role: ReadoutUnit<Span>,
         (outbox, parcels, inputs): (Outbox, Parcels, Vec<Input>),
         patience: Patience,
         now: Timestamp,
     ) -> Self {
         let node = role.identity().node;
-        for source in inputs.iter().map(|input| &input.source) {
-            if source.answers_windows() {
-                role.answer_on_request(source.id());
-            } else if source.keeps_data() {
-                role.wait_for_source(source.id());
-            }
-        }
-        Self {
+        let mut node = Self {
             role,
             outbox,
             parcels,
@@ -148,9 +155,27 @@ impl ReadoutNode {
             running: false,
             closed_at: None,
             failed: None,
+            guard: None,
+            is_superseded: false,
+            stands_in: false,
+            follower: None,
+            over_since: None,
             report: None,
             telemetry: None,
             trace: None,
+        };
+        node.know_sources();
+        node
+    }
+
+    /// Tells the role which of its sources wait, or give on request.
+    fn know_sources(&mut self) {
+        for source in self.inputs.iter().map(|input| &input.source) {
+            if source.answers_windows() {
+                self.role.answer_on_request(source.id());
+            } else if source.keeps_data() {
+                self.role.wait_for_source(source.id());
+            }
         }
     }
 
@@ -210,6 +235,9 @@ impl ReadoutNode {
     fn transmit(&mut self, now: Timestamp) -> bool {
         if self.preprocessing.is_some() {
             return self.transmit_processed(now);
+        }
+        if self.guard.is_some() {
+            return self.transmit_guarded(now);
         }
         let mut some = false;
         while let Some(transmit) = self.role.poll_transmit_if(now, |builder| self.outbox.has_room(builder)) {
@@ -392,7 +420,10 @@ impl ReadoutNode {
         if self.running {
             for (source, input) in self.inputs.iter_mut().enumerate() {
                 let trace = self.trace.as_mut().map(|trace| (trace, source));
-                let (taken, some, again) = input.take(&mut self.role, &mut self.parcels, (now, trace));
+                let guard =
+                    self.guard.as_deref_mut().map(|guard| (guard, u16::try_from(source).unwrap_or(u16::MAX)));
+                let (taken, some, again) =
+                    input.take(&mut self.role, (&mut self.parcels, guard), (now, trace));
                 self.standstill.note_taken(taken);
                 busy |= some;
                 until = until.min(again);
@@ -402,11 +433,12 @@ impl ReadoutNode {
     }
 
     fn is_over(&mut self, now: Timestamp) -> bool {
-        if self.failed.is_some() {
+        if self.failed.is_some() || self.is_superseded {
             return true;
         }
         if self.role.is_finished() {
-            return self.vigil.may_end(now, self.outbox.may_be_asked(), self.role.manager_liveness());
+            return !self.owes_mirror(now)
+                && self.vigil.may_end(now, self.outbox.may_be_asked(), self.role.manager_liveness());
         }
         if let Some(closed_at) = self.closed_at {
             return !self.vigil.lingers(now, closed_at, self.role.manager_liveness());
@@ -414,33 +446,32 @@ impl ReadoutNode {
         self.failed = self.vigil.end(now, self.role.manager_liveness());
         self.failed.is_some()
     }
-}
 
-impl NodeDriver for ReadoutNode {
-    fn node(&self) -> NodeId {
-        self.role.identity().node
-    }
-
-    fn work(&mut self, now: Timestamp) -> Progress {
+    /// Does a round of a readout unit.
+    fn work_as_unit(&mut self, now: Timestamp) -> Progress {
         if let Some(trace) = &mut self.trace {
             trace.begin_round(now);
         }
         self.outbox.begin_round(now);
         let stall = self.time.note_round(now);
         self.role.handle_stall(stall);
+        self.begin_guarded(now, stall);
         if stall >= LONG_STALL {
             self.vigil.excuse(now);
         }
         let mut busy = false;
         while let Some(message) = self.outbox.poll() {
             busy = true;
+            let Some(message) = self.admit(now, message) else { continue };
             if let Some(trace) = &mut self.trace {
                 trace.take(&message);
             }
             self.role.handle_input(now, message);
         }
         while let Some((peer, link)) = self.outbox.poll_link() {
-            self.role.handle_link(now, peer, link);
+            if self.admit_link(now, peer, link) {
+                self.role.handle_link(now, peer, link);
+            }
         }
         self.take_events(now);
         self.pass_window_orders();
@@ -449,6 +480,7 @@ impl NodeDriver for ReadoutNode {
         busy |= some;
         self.role.handle_timeout(now);
         busy |= self.transmit(now);
+        busy |= self.end_guarded(now);
         for span in self.role.discarded() {
             self.parcels.release(span);
         }
@@ -473,9 +505,20 @@ impl NodeDriver for ReadoutNode {
         let deadline = self.role.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at);
         let slot = self.outbox.poll_timeout().unwrap_or(Timestamp::MAX);
         let worker = self.preprocessing.as_ref().and_then(Preprocessing::poll_timeout);
-        let until = until.min(deadline).min(slot).min(worker.unwrap_or(Timestamp::MAX));
+        let guard = self.guard.as_ref().and_then(|guard| guard.poll_timeout());
+        let until = [worker, guard].into_iter().flatten().fold(until.min(deadline).min(slot), Timestamp::min);
         self.time.rest_until(until);
         Progress::Idle(until)
+    }
+}
+
+impl NodeDriver for ReadoutNode {
+    fn node(&self) -> NodeId {
+        self.node_here()
+    }
+
+    fn work(&mut self, now: Timestamp) -> Progress {
+        self.work_in_turn(now)
     }
 
     fn publish(&mut self, now: Timestamp) {
@@ -508,7 +551,7 @@ impl NodeDriver for ReadoutNode {
                 );
             }
         }
-        if let Some(report) = self.report.take() {
+        if let Some(report) = self.report.take().filter(|_| !self.has_no_account()) {
             let preprocessing = self.preprocessing.as_ref().map(Preprocessing::counts);
             let outbox = self.outbox.stats();
             report(ReadoutReport { node: self.node(), sources, outbox, preprocessing });

@@ -71,6 +71,10 @@ pub struct RunReport {
     pub lost_builders: u64,
     /// Readout units that were restarted; the fragments they had held are in no account.
     pub restarted_readouts: u64,
+    /// Readout units whose mirrors act for them.
+    pub mirrored: Vec<NodeId>,
+    /// Readout units that have gone on without their mirrors.
+    pub lost_mirrors: u64,
     /// Output nodes that began a new life.
     pub restarted_outputs: u64,
     /// Number of times that each requirement of a minimum number of nodes was not met, by its name.
@@ -166,6 +170,8 @@ impl Default for RunReport {
             absent: Vec::new(),
             lost_builders: 0,
             restarted_readouts: 0,
+            mirrored: Vec::new(),
+            lost_mirrors: 0,
             restarted_outputs: 0,
             unmet_requirements: BTreeMap::new(),
             ended_by_requirement: None,

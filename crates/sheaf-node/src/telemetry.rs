@@ -56,6 +56,7 @@ impl NodeNames {
             Role::Readout => &self.readouts,
             Role::Builder => &self.builders,
             Role::Output => &self.outputs,
+            Role::Mirror => return "",
         };
         names.get(usize::from(node.index)).map_or("", String::as_str)
     }

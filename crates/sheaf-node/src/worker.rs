@@ -173,6 +173,7 @@ pub(crate) fn word(role: Role) -> &'static str {
         Role::Readout => "readout",
         Role::Builder => "builder",
         Role::Output => "output",
+        Role::Mirror => "mirror",
     }
 }
 

@@ -336,11 +336,15 @@ impl<P: Payload> BuilderUnit<P> {
             Role::Manager => self.channel.note_link(now, link),
             Role::Readout => {
                 if let Some(readout) = self.readouts.get_mut(usize::from(peer.index)) {
+                    let is_back = readout.liveness.is_down() && link == LinkStatus::Up;
                     readout.liveness.note_link(now, link);
                     self.absent.note_link(peer.index, link);
+                    if is_back {
+                        self.ask_for_all_again(peer.index);
+                    }
                 }
             }
-            Role::Builder | Role::Output => {}
+            Role::Builder | Role::Output | Role::Mirror => {}
         }
     }
 

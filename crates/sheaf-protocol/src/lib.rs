@@ -42,6 +42,7 @@ pub mod ledger;
 pub mod liveness;
 pub mod machine;
 pub mod manager;
+pub mod mirror;
 pub mod numbering;
 pub mod output;
 mod range_set;

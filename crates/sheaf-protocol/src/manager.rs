@@ -30,6 +30,7 @@ mod excluding;
 mod exclusions;
 mod flow;
 mod gate;
+mod mirrors;
 mod outputs;
 mod pausing;
 mod peers;
@@ -72,6 +73,7 @@ use desertion::Desertion;
 use excluded_nodes::ExcludedNodes;
 use exclusions::Exclusions;
 use flow::{EventFlow, ManagerEvents};
+use mirrors::Mirrors;
 use outputs::Outputs;
 use peers::Peers;
 use phase::{Phase, RunPhase};
@@ -107,6 +109,7 @@ pub struct EventManager<P> {
     shifts: Option<Shifts>,
     exclusions: Exclusions,
     excluded_nodes: ExcludedNodes,
+    mirrors: Mirrors,
     requirements: Requirements,
     records: Records,
     /// Builder units whose current sessions were closed.
@@ -149,6 +152,7 @@ impl<P: Clone> EventManager<P> {
             shifts: config.shifts.clone().map(|shifts| Shifts::new(shifts, config.readout_of.clone())),
             exclusions: Exclusions::new(config.readout_of.clone()),
             excluded_nodes: ExcludedNodes::default(),
+            mirrors: Mirrors::default(),
             requirements: Requirements::new(config.requirements.clone()),
             records: Records::default(),
             closed_builders: BTreeSet::new(),
@@ -362,6 +366,10 @@ impl<P: Clone> EventManager<P> {
         let sender = header.sender;
         if header.run != self.me.run {
             self.counters.count(Counter::StaleMessages, 1);
+            return;
+        }
+        if let Body::Mirror(step) = message.body {
+            self.handle_mirror(now, &header, step);
             return;
         }
         if self.flow.builders().is_fenced(sender, header.session) {

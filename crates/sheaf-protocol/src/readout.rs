@@ -55,6 +55,7 @@ use records::Records;
 use renumbering::{Moved, Renumbering};
 use reports::Reports;
 use shape_clock::ShapeClock;
+use sheaf_wire::checksum::crc32c_append;
 use sheaf_wire::message::{Body, Command, Count, Destination, Message, Recorded};
 use sheaf_wire::run_record::RunRecord;
 use sheaf_wire::{
@@ -196,6 +197,23 @@ impl<P: Payload> ReadoutUnit<P> {
         let mut books = self.merger.books();
         books.count(Counter::RepeatedMessages, self.channel.repeats());
         books
+    }
+
+    /// Returns a digest of the books, by which a mirror is compared with its unit.
+    #[must_use]
+    pub fn digest(&self) -> u32 {
+        let mut digest = 0;
+        self.each_count(&mut |Count { code, reason, value }| {
+            let line = (u64::from(code) << 16 | u64::from(reason), value);
+            digest = crc32c_append(crc32c_append(digest, &line.0.to_le_bytes()), &line.1.to_le_bytes());
+        });
+        digest
+    }
+
+    /// Returns the highest event of which a source has delivered a fragment.
+    #[must_use]
+    pub fn highest_delivered(&self, source: SourceId) -> Option<EventId> {
+        self.merger.delivered(source).highest
     }
 
     /// Passes the current books to `line`, as the lines of a report, without allocation. Counts that are 0 may be absent.

@@ -173,7 +173,7 @@ impl Run {
                 Role::Manager => self.manager.handle_input(self.now, message),
                 Role::Readout => self.readouts[usize::from(to.index)].handle_input(self.now, message),
                 Role::Builder => self.builders[usize::from(to.index)].handle_input(self.now, message),
-                Role::Output => unreachable!("there are no output nodes"),
+                Role::Output | Role::Mirror => unreachable!("there are no output nodes or mirrors"),
             }
         }
     }

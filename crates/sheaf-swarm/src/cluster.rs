@@ -449,7 +449,7 @@ impl Cluster {
             Role::Readout => self.readouts[usize::from(node.index)].crash(),
             Role::Builder => self.builders[usize::from(node.index)].crash(),
             Role::Output => self.outputs[usize::from(node.index)].crash(),
-            Role::Manager => false,
+            Role::Manager | Role::Mirror => false,
         };
         // A node that is already down, or has finished, has no state to lose.
         if !crashed {
@@ -486,6 +486,7 @@ impl Cluster {
             Role::Readout => &self.readouts[usize::from(node.index)].host,
             Role::Builder => &self.builders[usize::from(node.index)].host,
             Role::Output => &self.outputs[usize::from(node.index)].host,
+            Role::Mirror => unreachable!("a simulated cluster has no mirrors"),
         }
     }
 
@@ -495,6 +496,7 @@ impl Cluster {
             Role::Readout => &mut self.readouts[usize::from(node.index)].host,
             Role::Builder => &mut self.builders[usize::from(node.index)].host,
             Role::Output => &mut self.outputs[usize::from(node.index)].host,
+            Role::Mirror => unreachable!("a simulated cluster has no mirrors"),
         }
     }
 }

@@ -335,6 +335,8 @@ impl Note {
             Body::Record(record) => (0, None, record.number),
             Body::Recorded(answer) => (0, None, answer.number),
             Body::Inputs(inputs) => (inputs.len(), None, 0),
+            Body::UnitInputs(inputs) => (inputs.len(), None, 0),
+            Body::Mirror(_) => (0, None, 0),
             Body::Vote(request) => (0, None, request.ballot.0),
             Body::Voted(answer) => (0, None, answer.ballot.0),
         };
@@ -564,7 +566,8 @@ impl fmt::Display for Note {
                 write!(f, "{verb} readout unit {detail}")?;
             }
             Kind::Record => write!(f, "record {detail:x}")?,
-            Kind::Inputs => write!(f, "{entries} inputs")?,
+            Kind::Inputs | Kind::UnitInputs => write!(f, "{entries} inputs")?,
+            Kind::Mirror => f.write_str("mirror")?,
             Kind::Recorded => write!(f, "record {detail:x} answered")?,
             Kind::Vote => write!(f, "ballot {detail}")?,
             Kind::Voted => write!(f, "answer to ballot {detail}")?,

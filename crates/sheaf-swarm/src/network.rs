@@ -173,6 +173,7 @@ impl Network {
             Role::Readout => 1 + usize::from(node.index),
             Role::Builder => 1 + self.readouts + usize::from(node.index),
             Role::Output => 1 + self.readouts + self.builders + usize::from(node.index),
+            Role::Mirror => unreachable!("a simulated cluster has no mirrors"),
         }
     }
 }

@@ -67,6 +67,14 @@ codes! {
     REPLICA_JOINS = Info "replica-joins" "";
     /// A replica of the event manager has no more part in the run.
     REPLICA_RETIRED = Warning "replica-retired" "The message has the reason. The other replica goes on. One that is started again joins as its standby.";
+    /// A mirror has everything that its readout unit has.
+    MIRROR_READY = Info "mirror-ready" "";
+    /// A mirror acts for its readout unit.
+    MIRROR_TOOK_OVER = Warning "mirror-took-over" "Nothing is lost. Look why the readout unit ended or was silent; it has no mirror until the end of the run.";
+    /// A readout unit goes on without its mirror.
+    UNIT_UNPROTECTED = Warning "unit-unprotected" "If the readout unit dies now, what it holds is lost. Look why its mirror ended, or what slows it or its link.";
+    /// A readout unit whose mirror acts for it, or a mirror, has no more part in the run.
+    UNIT_RETIRED = Warning "unit-retired" "The message has the reason. The other one of the two goes on.";
     /// The process of a node ended with an error, or died too often to be started again.
     PROCESS_ENDED = Error "process-ended" "Look at its last messages, and at the kernel's log.";
     /// The process of a node died, and is started again.

@@ -42,6 +42,8 @@ pub enum Role {
     Builder = 3,
     /// Output node: stores accepted events for builder units.
     Output = 4,
+    /// Mirror: has whatever the readout unit with its index has, and takes over when that dies.
+    Mirror = 5,
 }
 
 impl Role {
@@ -53,6 +55,7 @@ impl Role {
             2 => Some(Self::Readout),
             3 => Some(Self::Builder),
             4 => Some(Self::Output),
+            5 => Some(Self::Mirror),
             _ => None,
         }
     }
@@ -102,6 +105,12 @@ impl NodeId {
         Self { role: Role::Output, index }
     }
 
+    /// Mirror of readout unit `index`.
+    #[must_use]
+    pub const fn mirror(index: u16) -> Self {
+        Self { role: Role::Mirror, index }
+    }
+
     /// The node as four bytes of a message: role in the top byte, index in the low two.
     #[must_use]
     pub const fn to_code(self) -> u32 {
@@ -122,7 +131,7 @@ impl NodeId {
 }
 
 impl fmt::Display for NodeId {
-    /// `evm`, `evm1`, `ru3`, `bu0`, `out1`: the default node names, too.
+    /// `evm`, `evm1`, `ru3`, `bu0`, `out1`, `mir3`: the default node names, too.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.role {
             Role::Manager if self.index == 0 => f.write_str("evm"),
@@ -130,6 +139,7 @@ impl fmt::Display for NodeId {
             Role::Readout => write!(f, "ru{}", self.index),
             Role::Builder => write!(f, "bu{}", self.index),
             Role::Output => write!(f, "out{}", self.index),
+            Role::Mirror => write!(f, "mir{}", self.index),
         }
     }
 }
@@ -151,7 +161,13 @@ mod tests {
 
     #[test]
     fn node_codes_round_trip_and_refuse_strangers() {
-        for node in [NodeId::MANAGER, NodeId::readout(0), NodeId::builder(65_535), NodeId::output(7)] {
+        for node in [
+            NodeId::MANAGER,
+            NodeId::readout(0),
+            NodeId::builder(65_535),
+            NodeId::output(7),
+            NodeId::mirror(1),
+        ] {
             assert_eq!(NodeId::from_code(node.to_code()), Some(node));
         }
         assert_eq!(NodeId::from_code(0), None);

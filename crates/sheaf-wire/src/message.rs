@@ -1,7 +1,7 @@
 //! The messages between readout units, builder units, output nodes and the event manager.
 //!
-//! A message is a *head* (the [`Header`] and the entries of its kind) and, for [`Body::SuperFragments`] and
-//! [`Body::Delivery`] only, a *payload*: the fragments' bytes one after another, in the order of their entries.
+//! A message is a *head* (the [`Header`] and the entries of its kind) and, for [`Body::SuperFragments`], [`Body::Delivery`] and
+//! [`Body::UnitInputs`] only, a *payload*: the fragments' bytes one after another, in the order of their entries.
 //! Transports carry the two as opaque bytes and keep them apart, so that payload is never copied to make a message.
 //!
 //! [`Message::encode`] writes the head and returns the payload handles in order; [`Message::decode`] checks the head
@@ -14,6 +14,7 @@ mod delivery;
 mod exclusion;
 mod inputs;
 pub mod layout;
+mod mirror;
 mod numbering;
 mod record;
 mod serial;
@@ -27,6 +28,7 @@ pub(crate) use codec::{
 pub use delivery::{Delivered, Delivery, Kept, Receipt, ReceiptEntry};
 pub use exclusion::{Exclusion, ReadoutExclusion};
 pub use inputs::{Input, Orders};
+pub use mirror::{MirrorStep, UnitInput};
 pub use numbering::{Disagreement, Renumber, Renumbered};
 pub use record::Recorded;
 pub use vote::{
@@ -131,6 +133,10 @@ pub enum Body<P> {
     Voted(VoteAnswer),
     /// Active event manager to its standby: the inputs that it has taken.
     Inputs(Vec<Input<P>>),
+    /// Readout unit to its mirror: the inputs that it has taken. A message with payload.
+    UnitInputs(Vec<UnitInput<P>>),
+    /// Between a readout unit or its mirror and the event manager: which of the two acts.
+    Mirror(MirrorStep),
 }
 
 /// An event id that a source has delivered for the first time.

@@ -3,7 +3,8 @@
 use crate::values::{self, ValueError};
 use clap::Args;
 use sheaf_config::{
-    Config, LogFormat, Pacing, Setting, SizeModel, SourceKind, TransportKind, Trigger, TriggerMode,
+    Config, LogFormat, Pacing, Protection, Setting, SizeModel, SourceKind, TransportKind, Trigger,
+    TriggerMode,
 };
 use sheaf_store::event_file::StreamName;
 use sheaf_store::run::SequenceRecord;
@@ -146,6 +147,9 @@ pub(crate) struct RunArguments {
     /// Number of standby event managers, 0 or 1: one takes over when the event manager dies [default: 0].
     #[arg(long, value_name = "N")]
     pub(crate) standby: Option<u16>,
+    /// Protection of what readout units hold: "none" or "mirror" [default: none].
+    #[arg(long)]
+    pub(crate) protect: Option<Protection>,
     /// Mean size of emulated fragments [default: 2048].
     #[arg(long, value_name = "BYTES")]
     pub(crate) fragment_size: Option<u64>,
@@ -258,6 +262,9 @@ impl RunArguments {
         }
         if let Some(count) = self.standby {
             config.manager.standby = count;
+        }
+        if let Some(protection) = self.protect {
+            config.readout.protect = protection;
         }
         self.apply_sizes(config);
         let is_emulated = config.source.kind == SourceKind::Emulated;

@@ -95,7 +95,9 @@ impl DriverMaker {
         let driver = self.make(id, connect)?;
         Ok(match id.role {
             Role::Manager => driver,
-            Role::Readout | Role::Builder | Role::Output => Box::new(Leaving::new(driver, self.over.clone())),
+            Role::Readout | Role::Builder | Role::Output | Role::Mirror => {
+                Box::new(Leaving::new(driver, self.over.clone()))
+            }
         })
     }
 
@@ -136,6 +138,7 @@ impl DriverMaker {
             Role::Readout => self.make_readout(me, beginning),
             Role::Builder => self.make_builder(me, beginning, door),
             Role::Output => self.make_output(me, beginning),
+            Role::Mirror => self.make_mirror(me, beginning),
         }
     }
 
@@ -174,6 +177,9 @@ impl DriverMaker {
         if plan.has_standby() {
             driver = driver.with_replicas(plan.vote_of(me.node));
         }
+        if plan.has_mirrors() {
+            driver = driver.mirrored(plan.mirror(), now);
+        }
         let list = self.reports.readouts.clone();
         driver = driver
             .with_report(move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report));
@@ -188,6 +194,25 @@ impl DriverMaker {
             Some(config) => driver.shaped(config, builders),
             None => driver,
         }))
+    }
+
+    fn make_mirror(&self, me: Identity, beginning: Beginning) -> anyhow::Result<Box<dyn NodeDriver>> {
+        let (plan, now) = (&self.plan, self.clock.now());
+        let unit = self.configured(NodeId::readout(me.node.index))?;
+        let Begin::Anew(Connection { endpoint, arena }) = beginning.split::<ReadoutHandover>()? else {
+            bail!("a mirror goes on with another run: this is a bug in sheaf");
+        };
+        let as_unit = Identity { node: unit.id, ..me };
+        let sources = plan.sources(&as_unit, unit, arena.as_ref(), endpoint.waker())?;
+        let (role, patience) = ((me, plan.readout(unit)), self.manager_patience);
+        let mut driver = ReadoutNode::mirror(role, plan.mirror(), (endpoint, sources), patience, now);
+        if plan.has_standby() {
+            driver = driver.with_replicas(None);
+        }
+        let list = self.reports.readouts.clone();
+        Ok(Box::new(driver.with_report(move |report| {
+            list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
+        })))
     }
 
     fn make_builder(
@@ -233,6 +258,9 @@ impl DriverMaker {
         }
         if let Some(farm) = farm {
             driver = driver.with_farm(farm);
+        }
+        if plan.has_mirrors() {
+            driver = driver.with_mirrors();
         }
         if plan.has_standby() {
             driver = driver.with_replicas(plan.vote_of(me.node));
@@ -312,6 +340,7 @@ impl DriverMaker {
             }
             None => manager,
         };
+        let manager = if plan.has_mirrors() { manager.with_mirrors() } else { manager };
         let manager = match &self.tracing {
             Some(tracing) => manager.traced(tracing.clone()),
             None => manager,

@@ -34,6 +34,7 @@
 //! | `network` | endpoints for one process, and for a node of many |
 //! | `runs` | `sheaf run`, one run after the other |
 //! | `run` | all roles in this process |
+//! | `mirrors` | mirrors of readout units |
 //! | `processes` | `sheaf run --processes`, each role in its own process |
 //! | `node_process`, `node_output` | such a process, and its standard output |
 //! | `node` | `sheaf node`, one role |
@@ -139,6 +140,7 @@ mod library;
 mod listening;
 mod log_search;
 mod manual;
+mod mirrors;
 mod model;
 mod names;
 mod network;

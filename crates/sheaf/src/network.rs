@@ -97,10 +97,11 @@ pub(crate) fn listens(node: NodeId) -> bool {
 }
 
 /// Returns whether `caller` opens the connection to `callee`: builders connect to all other roles, readout units and
-/// output nodes to the event manager, and a standby to the event manager.
+/// output nodes to the event manager, mirrors to it and to their readout units, and a standby to the event manager.
 fn calls(caller: NodeId, callee: NodeId) -> bool {
     match (caller.role, callee.role) {
-        (Role::Builder, _) | (Role::Readout | Role::Output, Role::Manager) => true,
+        (Role::Builder, _) | (Role::Readout | Role::Output | Role::Mirror, Role::Manager) => true,
+        (Role::Mirror, Role::Readout) => caller.index == callee.index,
         (Role::Manager, Role::Manager) => caller.index > callee.index,
         _ => false,
     }
@@ -109,7 +110,8 @@ fn calls(caller: NodeId, callee: NodeId) -> bool {
 /// Returns whether two nodes exchange messages.
 fn talk(one: NodeId, other: NodeId) -> bool {
     match (one.role, other.role) {
-        (Role::Readout, Role::Output) | (Role::Output, Role::Readout) => false,
+        (Role::Readout | Role::Mirror, Role::Output) | (Role::Output, Role::Readout | Role::Mirror) => false,
+        (Role::Readout, Role::Mirror) | (Role::Mirror, Role::Readout) => one.index == other.index,
         (Role::Manager, Role::Manager) => one != other,
         (one, other) => one != other,
     }
@@ -179,7 +181,8 @@ fn shm(
     peers: &[&NodeConfig],
 ) -> anyhow::Result<(ShmEndpoint, Arena)> {
     let settings = shm_settings(plan);
-    let bytes = settings.arena_bytes() + plan.source_bytes(own) + plan.result_bytes(own);
+    let reader = plan.reader(own);
+    let bytes = settings.arena_bytes() + plan.source_bytes(reader) + plan.result_bytes(own);
     let arena =
         Arena::new(&format!("sheaf.run{}.{}", me.run, me.node), bytes, plan.config.transport.huge_pages)
             .with_context(|| format!("cannot make {bytes} of shared memory for {}", me.node))?;

@@ -106,7 +106,9 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
     maker.tracing = tracing;
     let ended = match node.id.role {
         Role::Manager => manager(&maker, &node, listener, (arguments, watch), console),
-        Role::Readout | Role::Builder | Role::Output => other(&maker, &node, listener, (arguments, watch)),
+        Role::Readout | Role::Builder | Role::Output | Role::Mirror => {
+            other(&maker, &node, listener, (arguments, watch))
+        }
     };
     drop(collector);
     ended

@@ -357,6 +357,7 @@ fn describe_nodes(plan: &Plan) -> Vec<NodeDescription> {
             Role::Readout => "readout",
             Role::Builder => "builder",
             Role::Output => "output",
+            Role::Mirror => "mirror",
         };
         // Whichever replica of the event manager is active publishes as the event manager.
         let is_shown = |node: &&NodeConfig| node.id.role != Role::Manager || node.id == NodeId::MANAGER;
@@ -366,7 +367,10 @@ fn describe_nodes(plan: &Plan) -> Vec<NodeDescription> {
             agent: node.agent.clone(),
         })
     };
-    [Role::Readout, Role::Builder, Role::Output, Role::Manager].into_iter().flat_map(describe).collect()
+    [Role::Readout, Role::Builder, Role::Output, Role::Mirror, Role::Manager]
+        .into_iter()
+        .flat_map(describe)
+        .collect()
 }
 
 impl Plan {

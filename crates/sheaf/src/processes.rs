@@ -232,6 +232,7 @@ impl Family {
             is_killed: false,
             is_recovered: false,
             is_reported: false,
+            is_replaced: false,
             listener,
             started,
             restarts,
@@ -378,6 +379,7 @@ impl Family {
     fn check(&mut self, index: usize, closing: bool) -> anyhow::Result<()> {
         let has_other_replica = self.has_other_replica(index);
         let may_join = !closing && self.may_join(self.processes[index].node.id);
+        let is_replaced = self.is_replaced(index);
         let process = &mut self.processes[index];
         if let Some(handed_over) = self.next.take_handed_over(process.node.id) {
             process.handed_over = Some(handed_over);
@@ -397,12 +399,14 @@ impl Family {
             return self.start_again(index);
         }
         let is_replica = process.node.id.role == Role::Manager;
-        let may_return = (end.has_died || end.is_retired) && !closing && !is_over;
+        let is_replaced = is_replaced && end.has_died;
+        let may_return = (end.has_died || end.is_retired) && !closing && !is_over && !is_replaced;
         let again = may_return && process.restarts.died(process.started.elapsed().into()).is_some();
         if again && (!is_replica || may_join) {
             let what = if end.has_died { "died" } else { "ended" };
             log_as!(PROCESS_RESTARTED, peer = name; "{name} {what} ({status}); it is restarted");
-            return self.start_again(index);
+            self.start_again(index)?;
+            return self.start_other_again(index);
         }
         process.waits_to_join = again && is_replica;
         if may_return && !again {
@@ -412,6 +416,8 @@ impl Family {
             );
         } else if !end.is_success && has_other_replica {
             log_as!(REPLICA_ENDED, peer = name; "{name} ended ({status}); the other replica of the event manager goes on");
+        } else if is_replaced {
+            log_as!(REPLICA_ENDED, peer = name; "{name} ended ({status}); its mirror or its readout unit goes on");
         } else if !end.is_success {
             log_as!(PROCESS_ENDED, peer = name; "{name} ended: {status}");
         }
@@ -420,6 +426,7 @@ impl Family {
         }
         self.next.lines.remove(process.node.id);
         process.ended = Some(end);
+        process.is_replaced = is_replaced;
         Ok(())
     }
 
@@ -438,6 +445,28 @@ impl Family {
         node.role == Role::Manager
             && acting == node.other_replica()
             && self.managers().any(|process| process.node.id == acting && !process.is_over())
+    }
+
+    /// Returns whether another node acts for this one when it dies: this is a readout unit whose mirror is left, or the reverse.
+    fn is_replaced(&self, index: usize) -> bool {
+        self.other_of(index).is_some_and(|other| !self.processes[other].is_over())
+    }
+
+    /// Starts the mirror of a readout unit again that is started again, or the reverse: both have died.
+    fn start_other_again(&mut self, index: usize) -> anyhow::Result<()> {
+        let other = self.other_of(index).filter(|other| self.processes[*other].ended.is_some());
+        other.map_or(Ok(()), |other| self.start_again(other))
+    }
+
+    /// Returns the mirror of a readout unit, or the reverse.
+    fn other_of(&self, index: usize) -> Option<usize> {
+        let NodeId { role, index: place } = self.processes[index].node.id;
+        let other = match role {
+            Role::Readout => NodeId::mirror(place),
+            Role::Mirror => NodeId::readout(place),
+            Role::Manager | Role::Builder | Role::Output => return None,
+        };
+        self.processes.iter().position(|process| process.node.id == other)
     }
 
     /// Starts the process of a node again that has ended.
@@ -512,6 +541,8 @@ impl Family {
             } else if hands_over && process.has_died() {
                 // It is started again in the next run, as it is in a run. The event manager knows what became of its events.
                 self.lost.note(process.node.id.role, self.has_farm);
+            } else if process.is_replaced {
+                // The other one has the books.
             } else {
                 errors.push(format!("{name} ended without a report"));
             }

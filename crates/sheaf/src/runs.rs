@@ -36,7 +36,7 @@ use crate::{
     supervisor,
 };
 use anyhow::{Context, anyhow, bail};
-use sheaf_config::{Config, HookTransition, OutputKind, Run, SourceKind, TransportKind};
+use sheaf_config::{Config, HookTransition, OutputKind, Protection, Run, SourceKind, TransportKind};
 use sheaf_key::RunKey;
 use sheaf_monitor::values::ValueKeeper;
 use sheaf_node::{Clock, Exclusions, RunControls};
@@ -134,6 +134,9 @@ fn make_all(
 fn no_succession(config: &Config) -> Option<String> {
     if config.manager.standby > 0 {
         return Some("its event manager has a standby, which follows one run only".to_owned());
+    }
+    if config.readout.protect != Protection::None {
+        return Some("its readout units have mirrors, which follow one run only".to_owned());
     }
     let why = "its data are cut by time, and the accounts of hits are those of one run";
     config.source.is_timed().then(|| why.to_owned())

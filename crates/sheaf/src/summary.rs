@@ -248,6 +248,12 @@ pub(crate) struct Trouble {
     /// Whether the run has gone on without a standby that it was to have.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) unprotected: bool,
+    /// Readout units whose mirrors have taken over from them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) mirrored: Vec<String>,
+    /// Number of readout units that have gone on without their mirrors.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) lost_mirrors: u64,
     pub(crate) restarted_readouts: u64,
     #[serde(default)]
     pub(crate) restarted_outputs: u64,
@@ -304,6 +310,8 @@ impl Summary {
                 lost_builder_sessions: report.lost_builders,
                 take_overs: report.take_overs,
                 unprotected: report.unprotected,
+                mirrored: report.mirrored.iter().map(|node| plan.name(*node)).collect(),
+                lost_mirrors: report.lost_mirrors,
                 restarted_readouts: report.restarted_readouts,
                 restarted_outputs: report.restarted_outputs,
                 content_mismatches: 0,

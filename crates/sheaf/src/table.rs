@@ -331,6 +331,8 @@ fn trouble(f: &mut fmt::Formatter<'_>, trouble: &Trouble) -> fmt::Result {
         lost_builder_sessions,
         take_overs,
         unprotected,
+        mirrored,
+        lost_mirrors,
         restarted_readouts,
         restarted_outputs,
         content_mismatches,
@@ -342,6 +344,10 @@ fn trouble(f: &mut fmt::Formatter<'_>, trouble: &Trouble) -> fmt::Result {
         let what = format!("times fewer nodes than [require.{name}] needs");
         line(f, "requirement", count(*times), &what)?;
     }
+    if !mirrored.is_empty() {
+        let what = "taken over by its mirror; no fragment was lost by it";
+        writeln!(f, "{:<18}{} {what}", "trouble", mirrored.join(", "))?;
+    }
     for (value, what) in [
         (
             lost_builder_sessions,
@@ -352,6 +358,7 @@ fn trouble(f: &mut fmt::Formatter<'_>, trouble: &Trouble) -> fmt::Result {
             &u64::from(*unprotected && *take_overs == 0),
             "standby event manager lost; the run went on without one",
         ),
+        (lost_mirrors, "mirrors lost; their readout units went on without"),
         (restarted_readouts, "readout units restarted; the fragments that they held are lost"),
         (
             restarted_outputs,

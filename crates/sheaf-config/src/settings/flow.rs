@@ -34,6 +34,26 @@ section! {
         /// their fragments. 0: never.
         orphan_timeout: Option<Nanos> = Some(Nanos::from_secs(150)), "orphan_timeout_ms",
             zero_is_none(milliseconds(SHORTEST, HOUR));
+        /// Protection of what readout units hold. A mirror is a node that has every fragment before it counts as received, and takes over
+        /// when its readout unit dies. It is the node `mir0` for `ru0` and so on, or the `[[node]]` with the role `mirror` at the same place among
+        /// those of its role. Readout units and mirrors are in different processes.
+        protect: Protection = Protection::None, "protect", pick(), flag "--protect";
+        /// Silence after which a readout unit is suspected to be dead, and its mirror asks the event manager to take over. A process that has
+        /// ended is noticed at once.
+        suspect_after: Nanos = Nanos::from_millis(1_000), "suspect_after_ms", milliseconds(Nanos::from_millis(20), HOUR);
+        /// Time for which messages of a readout unit wait for its mirror. If it has not confirmed their causes by then, the readout unit goes on
+        /// without it. One whose process has ended is not waited for.
+        mirror_lag: Nanos = Nanos::from_secs(2), "mirror_lag_ms", milliseconds(Nanos::from_millis(5), HOUR);
+    }
+}
+
+choice! {
+    /// Protection of what readout units hold.
+    Protection {
+        /// fragments that a readout unit holds are lost with it
+        None = "none",
+        /// a mirror of each readout unit has them as well
+        Mirror = "mirror",
     }
 }
 

@@ -37,7 +37,7 @@ pub use consumers::Consumers;
 pub use control::Control;
 pub use database::Database;
 pub use described::{Counted, Described, PacketProtocol};
-pub use flow::{Builder, Incomplete, IncompletePolicy, Manager, Readout};
+pub use flow::{Builder, Incomplete, IncompletePolicy, Manager, Protection, Readout};
 pub use free_running::{FramePacing, FreeRunning};
 pub use hits::{HitDecoder, Hits};
 pub use hook::{Hook, HookTransition};

@@ -12,6 +12,7 @@ impl Choice for Role {
         (Self::Readout, "readout", &["a readout unit"]),
         (Self::Builder, "builder", &["a builder unit"]),
         (Self::Output, "output", &["an output node"]),
+        (Self::Mirror, "mirror", &["the mirror of a readout unit, if `readout.protect` is `\"mirror\"`"]),
     ];
 }
 

@@ -7,8 +7,8 @@ use super::Condition;
 use super::When::{self, All, Own};
 use crate::Config;
 use crate::settings::{
-    FilterKind, FrontEnd, OutputCompression, OutputFormat, OutputKind, ShapingPolicy, StepFilterKind, Sync,
-    TransportKind, TriggerMode,
+    FilterKind, FrontEnd, OutputCompression, OutputFormat, OutputKind, Protection, ShapingPolicy,
+    StepFilterKind, Sync, TransportKind, TriggerMode,
 };
 use sheaf_wire::Role;
 
@@ -50,6 +50,12 @@ const READOUT: &[Condition] = &[
         &["orphan_timeout_ms"],
         (&["trigger.mode"], All(Config::has_orphans)),
         "write `mode = \"seen\"`, or another mode in which events begin elsewhere, in [trigger]: all others are requested",
+    ),
+    when(
+        "readout",
+        &["suspect_after_ms", "mirror_lag_ms"],
+        (&["readout.protect"], All(|it| it.readout.protect == Protection::Mirror)),
+        "set `protect = \"mirror\"`",
     ),
     when("windows", &[], WINDOWED, WINDOWS_REMEDY),
     when(

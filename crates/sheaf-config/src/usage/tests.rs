@@ -32,7 +32,10 @@ const ALWAYS: &[(&str, &[&str])] = &[
     ("trigger", &["mode", "queue_events", "type", "busy_file", "busy_command"]),
     ("triggers.NAME", &["type", "readouts"]),
     ("source", &["kind", "build_by", "map", "optional", "time_unit", "epoch", "memory_bytes", "block_bytes"]),
-    ("readout", &["count", "buffer_bytes", "buffer_events", "max_fragment_bytes", "merge_timeout_ms"]),
+    (
+        "readout",
+        &["count", "buffer_bytes", "buffer_events", "max_fragment_bytes", "merge_timeout_ms", "protect"],
+    ),
     ("preprocessing", &["path"]),
     (
         "builder",

@@ -163,7 +163,7 @@ error: there is no key `x` in [readout]
    |
  6 | x = 1
    | ^
-   = help: known are `count`, `buffer_bytes`, `buffer_events`, `max_fragment_bytes`, `merge_timeout_ms`, `orphan_timeout_ms`
+   = help: known are `count`, `buffer_bytes`, `buffer_events`, `max_fragment_bytes`, `merge_timeout_ms`, `orphan_timeout_ms`, `protect`, `suspect_after_ms`, `mirror_lag_ms`
 
 error: there is no table [source.replai]
   --> run.toml:7:9

@@ -193,7 +193,7 @@ impl Roles {
             Role::Manager => self.arrive_at_manager(message, now, wake),
             Role::Readout => self.arrive_at_readout(usize::from(to.index), message, now, wake),
             Role::Builder => self.arrive_at_builder(usize::from(to.index), message, now, wake),
-            Role::Output => unreachable!("a simulated system has no output nodes"),
+            Role::Output | Role::Mirror => unreachable!("a simulated system has no output nodes or mirrors"),
         }
     }
 
@@ -206,7 +206,7 @@ impl Roles {
             Role::Manager => self.wake_manager(planned, now, wake),
             Role::Readout => self.wake_readout(usize::from(node.index), planned, now, wake),
             Role::Builder => self.wake_builder(usize::from(node.index), planned, now, wake),
-            Role::Output => unreachable!("a simulated system has no output nodes"),
+            Role::Output | Role::Mirror => unreachable!("a simulated system has no output nodes or mirrors"),
         }
     }
 

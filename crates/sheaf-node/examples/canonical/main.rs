@@ -137,7 +137,9 @@ fn run(lab: &links::Lab, nodes: &[NodeId], load: &Load) -> Vec<(&'static str, u6
                 sheaf_wire::Role::Builder => {
                     builder(*node, (endpoint, tracing.as_ref()), is_touched, numbers.clone(), now)
                 }
-                sheaf_wire::Role::Output => unreachable!("the laboratory has no output nodes"),
+                sheaf_wire::Role::Output | sheaf_wire::Role::Mirror => {
+                    unreachable!("the laboratory has no output nodes")
+                }
             }
         })
         .collect();

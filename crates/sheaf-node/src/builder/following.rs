@@ -27,4 +27,11 @@ impl BuilderNode {
         self.outbox.join(*self.role.identity(), vote);
         self
     }
+
+    /// Listens to the mirrors of readout units that act for them.
+    #[must_use]
+    pub fn with_mirrors(mut self) -> Self {
+        self.outbox.know_mirrors(*self.role.identity());
+        self
+    }
 }

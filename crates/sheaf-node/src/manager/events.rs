@@ -111,6 +111,8 @@ impl ManagerNode {
                     );
                     self.report.restarted_readouts += 1;
                 }
+                ManagerEvent::MirrorTookOver { readout } => self.note_mirror(readout, true),
+                ManagerEvent::MirrorLost { readout } => self.note_mirror(readout, false),
                 ManagerEvent::OutputRestarted { output } => {
                     log_as!(
                         OUTPUT_RESTARTED, node = NodeId::MANAGER, peer = output;
@@ -140,6 +142,24 @@ impl ManagerNode {
                 }
                 ManagerEvent::Closed => self.gauges.set_phase("closed"),
             }
+        }
+    }
+
+    /// Notes whether the mirror of a readout unit acts for it, or the unit goes on without.
+    fn note_mirror(&mut self, readout: NodeId, acts: bool) {
+        let mirror = NodeId::mirror(readout.index);
+        if acts {
+            log_as!(
+                MIRROR_TOOK_OVER, node = NodeId::MANAGER, peer = readout;
+                "{mirror} acts for {readout}, which is not heard any more: nothing that it held is lost"
+            );
+            self.report.mirrored.push(readout);
+        } else {
+            log_as!(
+                UNIT_UNPROTECTED, node = NodeId::MANAGER, peer = readout;
+                "{readout} goes on without {mirror}, which has ended, is unreachable or too slow"
+            );
+            self.report.lost_mirrors += 1;
         }
     }
 

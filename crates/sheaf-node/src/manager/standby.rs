@@ -85,6 +85,13 @@ impl Replica {
 }
 
 impl ManagerNode {
+    /// Listens to the mirrors of readout units that act for them.
+    #[must_use]
+    pub fn with_mirrors(mut self) -> Self {
+        self.outbox.know_mirrors(*self.role.identity());
+        self
+    }
+
     /// Makes this event manager one of two replicas: `me` is the replica. A standby calls `took_over` when it takes over. On a request to
     /// end the run, it leaves the run if `leaves`, and otherwise ends the run if it takes over. The role of the first replica was made at `now`:
     /// that of the standby begins at the same time.

@@ -44,11 +44,14 @@ impl Outbox {
     /// speak for it.
     pub(super) fn is_of(&self, from: NodeId, sender: NodeId) -> bool {
         let has_replicas = self.member.is_some() || self.is_replica;
-        from == sender || (has_replicas && from.role == Role::Manager && sender.role == Role::Manager)
+        from == sender
+            || self.is_of_mirror(from, sender)
+            || (has_replicas && from.role == Role::Manager && sender.role == Role::Manager)
     }
 
-    /// Addresses a message to the event manager to its active replica.
+    /// Addresses a message to the event manager to its active replica, and one to a readout unit whose mirror acts to the mirror.
     pub(super) fn address<P>(&self, mut transmit: Transmit<P>) -> Transmit<P> {
+        transmit.to = self.mirrors.as_ref().map_or(transmit.to, |links| links.address(transmit.to));
         if let Some(MemberLinks { member, .. }) =
             self.member.as_ref().filter(|_| transmit.to == NodeId::MANAGER)
         {
@@ -109,7 +112,7 @@ impl Outbox {
                     self.links.push_back((NodeId::MANAGER, link));
                 }
             }
-            _ => self.links.push_back((peer, link)),
+            _ => self.note_unit_link(peer, link),
         }
     }
 }

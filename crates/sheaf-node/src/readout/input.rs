@@ -1,10 +1,12 @@
 //! A source of a readout unit, on its way to the role.
 
+use super::mirrored::Guard;
 use crate::parcels::Parcels;
 use crate::telemetry::SourceWatch;
 use crate::traces::ReadoutTrace;
 use sheaf_protocol::readout::ReadoutUnit;
 use sheaf_source::{Batch, BatchEnd, Source, SourceStats};
+use sheaf_wire::message::UnitInput;
 use sheaf_wire::{Fragment, Nanos, Span, Timestamp};
 use std::collections::VecDeque;
 
@@ -37,6 +39,9 @@ pub(super) struct Input {
     /// Whether the role was told to exclude the source.
     pub(super) excluded: bool,
     pub(super) watch: SourceWatch,
+    /// Number of fragments that the role has accepted and the mirror has not confirmed, and the reverse.
+    accepted: usize,
+    confirmed: usize,
 }
 
 impl Input {
@@ -53,6 +58,8 @@ impl Input {
             ended: false,
             excluded: false,
             watch: SourceWatch::NEW,
+            accepted: 0,
+            confirmed: 0,
         }
     }
 
@@ -60,7 +67,7 @@ impl Input {
     pub(super) fn take(
         &mut self,
         role: &mut ReadoutUnit<Span>,
-        parcels: &mut Parcels,
+        (parcels, mut guard): (&mut Parcels, Option<(&mut Guard, u16)>),
         (now, mut trace): (Timestamp, Option<(&mut ReadoutTrace, usize)>),
     ) -> (usize, bool, Timestamp) {
         // Data that wait are not taken to be dropped: the source goes on where it was, or else it would run away from the others.
@@ -75,16 +82,23 @@ impl Input {
             return (taken, taken > 0, Timestamp::MAX);
         }
         while taken < FRAGMENTS_PER_ROUND {
-            if self.had == self.batch.fragments.len()
-                && !self.refill(parcels, now, FRAGMENTS_PER_ROUND - taken)
-            {
-                break;
+            if self.had == self.batch.fragments.len() {
+                if guard.as_ref().is_some_and(|(guard, _)| !guard.has_room()) {
+                    return (taken, taken > 0, now + RETRY_SOURCES);
+                }
+                let guard = guard.as_mut().map(|(guard, source)| (&mut **guard, *source));
+                if !self.refill((parcels, guard), now, FRAGMENTS_PER_ROUND - taken) {
+                    break;
+                }
+            }
+            if let Some((guard, source)) = &mut guard {
+                guard.take(|| UnitInput::Offer { source: *source });
             }
             let given = role.handle_fragments(now, self.rest());
             if let Some((trace, source)) = &mut trace {
                 trace.arrived(*source, &self.rest()[..given]);
             }
-            self.source.handle_accepted(given);
+            self.note_accepted(given, guard.is_some());
             self.had += given;
             self.watch.note(given);
             taken += given;
@@ -99,6 +113,9 @@ impl Input {
             BatchEnd::OutOfMemory => (taken, taken > 0, now + RETRY_SOURCES),
             BatchEnd::Ended => {
                 self.ended = true;
+                if let Some((guard, source)) = &mut guard {
+                    guard.take(|| UnitInput::SourceEnd { source: *source });
+                }
                 role.handle_source_end(now, self.source.id());
                 (taken, true, Timestamp::MAX)
             }
@@ -155,7 +172,12 @@ impl Input {
     }
 
     /// Asks the source for its next batch. False if it has nothing now.
-    pub(super) fn refill(&mut self, parcels: &mut Parcels, now: Timestamp, most: usize) -> bool {
+    pub(super) fn refill(
+        &mut self,
+        (parcels, guard): (&mut Parcels, Option<(&mut Guard, u16)>),
+        now: Timestamp,
+        most: usize,
+    ) -> bool {
         match self.then {
             BatchEnd::NotBefore(at) if at > now => return false,
             BatchEnd::Ended => return false,
@@ -169,10 +191,46 @@ impl Input {
         if batch.fragments.is_empty() {
             return false;
         }
-        let parcel = parcels.keep(payload, batch.fragments.len());
+        // Each fragment is also kept until the mirror has it.
+        let holders = 1 + usize::from(guard.is_some());
+        let parcel = parcels.keep(payload, batch.fragments.len() * holders);
         for fragment in &mut batch.fragments {
             fragment.payload.parcel = parcel;
         }
+        if let Some((guard, source)) = guard {
+            guard.take_fragments(source, &batch.fragments);
+        }
         true
+    }
+
+    /// Tells the source that the role has accepted fragments, once the mirror has them as well.
+    fn note_accepted(&mut self, given: usize, has_mirror: bool) {
+        if has_mirror {
+            self.accepted += given;
+            self.tell_accepted();
+        } else {
+            self.source.handle_accepted(given);
+        }
+    }
+
+    /// Records that the mirror has the next fragments that were read.
+    pub(super) fn note_confirmed(&mut self, fragments: usize) {
+        self.confirmed += fragments;
+        self.tell_accepted();
+    }
+
+    fn tell_accepted(&mut self) {
+        let both = self.accepted.min(self.confirmed);
+        if both > 0 {
+            self.accepted -= both;
+            self.confirmed -= both;
+            self.source.handle_accepted(both);
+        }
+    }
+
+    /// Adds fragments that the readout unit of this mirror has read.
+    pub(super) fn append(&mut self, fragments: Vec<Fragment<Span>>) {
+        self.batch.fragments.drain(..std::mem::take(&mut self.had));
+        self.batch.fragments.extend(fragments);
     }
 }

@@ -90,7 +90,7 @@ fn role(buffer_events: usize) -> ReadoutUnit<Span> {
 #[test]
 fn a_source_without_memory_is_looked_at_again_soon_and_not_in_a_spin() {
     let mut input = Input::new(Box::new(Starved));
-    let (_, busy, again) = input.take(&mut role(64), &mut Parcels::default(), (NOW, None));
+    let (_, busy, again) = input.take(&mut role(64), (&mut Parcels::default(), None), (NOW, None));
     assert!(!busy, "a node that found nothing may sleep");
     assert!(NOW < again && again <= NOW + Nanos::from_millis(1), "nobody rings when memory is given back");
 }
@@ -99,13 +99,13 @@ fn a_source_without_memory_is_looked_at_again_soon_and_not_in_a_spin() {
 fn what_the_role_has_no_room_for_is_offered_again() {
     let (mut role, mut parcels) = (role(7), Parcels::default());
     let mut input = Input::new(Box::new(Fives(100)));
-    assert!(input.take(&mut role, &mut parcels, (NOW, None)).1);
+    assert!(input.take(&mut role, (&mut parcels, None), (NOW, None)).1);
     for _ in 0..2 {
         assert_eq!(role.held().1, 7);
         let rest: Vec<_> =
             input.rest().iter().map(|rest| (rest.event.0, parcels.payload(rest.payload))).collect();
         assert_eq!(rest, [(107, "c".into()), (108, "d".into()), (109, "e".into())]);
-        let (_, busy, again) = input.take(&mut role, &mut parcels, (NOW, None));
+        let (_, busy, again) = input.take(&mut role, (&mut parcels, None), (NOW, None));
         assert!(!busy && again == NOW + RETRY_SOURCES);
     }
 }
@@ -118,7 +118,7 @@ fn a_unit_that_stands_still_says_why_and_not_too_often() {
     let mut reports = Vec::new();
     for second in 0..400 {
         let now = NOW + Nanos::from_secs(second);
-        standstill.note_taken(input.take(&mut role, &mut parcels, (now, None)).0);
+        standstill.note_taken(input.take(&mut role, (&mut parcels, None), (now, None)).0);
         reports.extend(standstill.report(now, &role).map(|report| (second, report)));
     }
     let [(first, report), (second, _)] = &reports[..] else { panic!("{reports:?}") };

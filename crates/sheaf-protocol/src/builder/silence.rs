@@ -116,6 +116,17 @@ impl<P: Payload> BuilderUnit<P> {
         self.asks.give_up(readout, assembly);
     }
 
+    /// Repeats all requests to a readout unit whose link is up again: those that were on their way are lost, or wait for its mirror.
+    pub(super) fn ask_for_all_again(&mut self, readout: u16) {
+        for key in self.assemblies.waiting() {
+            let assembly = &mut self.assemblies[key];
+            if assembly.awaited_readouts().any(|awaited| awaited == readout) && assembly.was_asked(readout) {
+                self.books.count(Counter::RetriedRequests, 1);
+                self.asks.ask_again(readout, assembly);
+            }
+        }
+    }
+
     pub(super) fn ask_again(&mut self, now: Timestamp, event: EventId) {
         let Some(key) = self.assemblies.find(event) else {
             return;

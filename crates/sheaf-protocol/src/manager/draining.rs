@@ -15,7 +15,7 @@ use sheaf_wire::message::{Body, Command, Work};
 use sheaf_wire::{DropReason, Nanos, NodeId, Timestamp};
 
 /// Number of heartbeat intervals within which a node that is not frozen sends a message.
-const QUIET_HEARTBEATS: u64 = 4;
+pub(super) const QUIET_HEARTBEATS: u64 = 4;
 
 /// A node that the end of the run waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -80,6 +80,16 @@ pub enum ManagerEvent {
         /// The readout unit.
         readout: NodeId,
     },
+    /// The mirror of a readout unit acts for it from now on. Nothing that the unit held is lost.
+    MirrorTookOver {
+        /// The readout unit.
+        readout: NodeId,
+    },
+    /// A readout unit goes on without its mirror.
+    MirrorLost {
+        /// The readout unit.
+        readout: NodeId,
+    },
     /// An output node has restarted. Events that it had not stored go to another node or to its new session.
     OutputRestarted {
         /// The output node.

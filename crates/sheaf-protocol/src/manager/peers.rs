@@ -9,7 +9,7 @@ use crate::liveness::{LinkStatus, Liveness, Patience};
 use crate::machine::{Deadline, Identity, Transmit, Why};
 use serde::{Deserialize, Serialize};
 use sheaf_wire::message::{Body, Message};
-use sheaf_wire::{Nanos, NodeId, Timestamp};
+use sheaf_wire::{Nanos, NodeId, SessionId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -142,6 +142,11 @@ impl<P: Clone> Peers<P> {
     /// Returns whether the link to a node is known to be up.
     pub(super) fn is_up(&self, node: NodeId) -> bool {
         self.liveness(node).is_some_and(Liveness::is_up)
+    }
+
+    /// Returns the present session of a node. `None` if it has not connected.
+    pub(super) fn session(&self, node: NodeId) -> Option<SessionId> {
+        self.peers.get(&node)?.channel.peer_session()
     }
 
     /// Returns the liveness of a node. `None` if it has not connected.

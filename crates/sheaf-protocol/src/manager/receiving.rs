@@ -33,7 +33,7 @@ impl<P: Clone> EventManager<P> {
                     Role::Readout => self.readouts.note_report(from.index),
                     Role::Builder => self.flow.note_report(from.index),
                     Role::Output => self.outputs.note_report(from),
-                    Role::Manager => {}
+                    Role::Manager | Role::Mirror => {}
                 }
                 let books = Box::new(NodeBooks::from_counts(&counts));
                 self.events.push_back(ManagerEvent::Reported { node: from, books });

@@ -27,6 +27,7 @@ impl<P: Clone> EventManager<P> {
                     self.forget_renumbering(node.index);
                 }
                 self.flow.queue_history(usize::from(node.index));
+                self.meet_mirrored(node, session);
                 // Before the command to join: no event is answered without the source for another reason.
                 self.exclusions.note_session(node.index);
                 self.exclude();
@@ -36,7 +37,7 @@ impl<P: Clone> EventManager<P> {
                     self.events.push_back(ManagerEvent::OutputRestarted { output: node });
                 }
             }
-            Role::Manager => {}
+            Role::Manager | Role::Mirror => {}
         }
         match self.phase.get() {
             Phase::Running | Phase::Draining { .. } => {

@@ -247,7 +247,9 @@ impl<P: Payload> OutputUnit<P> {
                     }
                 }
             }
-            Role::Builder | Role::Readout | Role::Output => self.books.count(Counter::UnexpectedMessages, 1),
+            Role::Builder | Role::Readout | Role::Output | Role::Mirror => {
+                self.books.count(Counter::UnexpectedMessages, 1)
+            }
         }
     }
 

@@ -276,6 +276,8 @@ impl Watch {
                 self.reported.insert(*node, books.fragments.clone());
             }
             ManagerEvent::ReadoutRestarted { .. }
+            | ManagerEvent::MirrorTookOver { .. }
+            | ManagerEvent::MirrorLost { .. }
             | ManagerEvent::Deserted { .. }
             | ManagerEvent::GivenUp { .. }
             | ManagerEvent::OutputRestarted { .. }

@@ -89,6 +89,7 @@ impl Cluster {
             Role::Readout => readouts[index].unit.as_mut().map(|unit| unit as _),
             Role::Builder => builders[index].unit.as_mut().map(|unit| unit as _),
             Role::Output => outputs[index].unit.as_mut().map(|unit| unit as _),
+            Role::Mirror => None,
         };
         (post, machine)
     }
@@ -99,7 +100,7 @@ impl Cluster {
         self.watch.lives.begin(self.post.now, node);
         let me = self.host_mut(node).begin();
         match node.role {
-            Role::Manager => {}
+            Role::Manager | Role::Mirror => {}
             Role::Readout => self.make_readout(index, me),
             Role::Builder => {
                 self.make_builder(index, me);
@@ -215,6 +216,7 @@ impl Cluster {
             Role::Readout => self.settle_readout(index),
             Role::Builder => self.settle_builder(index),
             Role::Output => self.settle_output(index),
+            Role::Mirror => {}
         }
     }
 

@@ -194,7 +194,9 @@ impl Cluster {
                     }
                     watch.built_sources.see_node_excluded(node, excluded, from);
                 }
-                ManagerEvent::StartDeclined { .. }
+                ManagerEvent::MirrorTookOver { .. }
+                | ManagerEvent::MirrorLost { .. }
+                | ManagerEvent::StartDeclined { .. }
                 | ManagerEvent::StartFailed { .. }
                 | ManagerEvent::Deserted { .. }
                 | ManagerEvent::GivenUp { .. }

@@ -111,6 +111,7 @@ impl Assembly {
             Role::Manager => self.manager(node),
             Role::Readout => self.readout(node),
             Role::Output => self.output(node),
+            Role::Mirror => unreachable!("a simulated cluster has no mirrors"),
             Role::Builder => {
                 let maker = self.clone();
                 let next = move || -> Result<Box<dyn NodeDriver>, NodeError> { Ok(maker.builder(node)) };

@@ -21,6 +21,7 @@ const CONSUMERS: &str = "sheaf-tap finds doors and authenticates consumers; the 
 const MONITOR: &str = "sheaf-monitor shows what nodes publish; it has no influence on a run";
 const STANDBY: &str =
     "the votes are explored exhaustively in sheaf-protocol; a standby is tested with the command";
+const MIRRORS: &str = "a unit and its mirror are compared for drawn inputs in sheaf-protocol; deaths are tested with the command";
 const AGENTS: &str = "starts processes of nodes on hosts; no role or driver knows of it";
 const HOOKS: &str = "the process of a run calls commands of the user; no role or driver waits for them";
 const PARTITIONS: &str =
@@ -105,6 +106,7 @@ pub const EXCUSED: &[Excuse] = excused! {
     MONITOR => ["monitor.alarm_command", "monitor.alertmanager", "monitor.histogram_bytes", "monitor.alarm_hold_off_ms", "monitor.linger_ms", "monitor.listen", "monitor.remote.listen", "monitor.remote.certificate", "monitor.remote.key", "log.format", "log.max_bytes", "trace.file_bytes", "trace.slow_ms", "trace.sample", "control.stop_timeout_ms", "control.cut_timeout_ms", "control.lock_ms"];
     AGENTS => ["agents.*", "node.agent"];
     STANDBY => ["manager.standby", "manager.voters", "manager.suspect_after_ms", "manager.standby_lag_ms"];
+    MIRRORS => ["readout.protect", "readout.suspect_after_ms", "readout.mirror_lag_ms"];
     HOOKS => ["hook.*"];
     PARTITIONS => ["partition.*", "run.partition", "node.feed_index"];
     VALUES => ["value.*"];

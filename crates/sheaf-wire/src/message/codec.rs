@@ -4,16 +4,19 @@ mod delivery;
 mod entries;
 mod fragments;
 mod inputs;
+mod mirror;
 mod record;
 mod status;
 mod vote;
 
 use super::layout::{
     CommandBytes, ExclusionBytes, FenceBytes, FragmentBytes, HeaderBytes, Kind, MAGIC, MAX_HEAD_BYTES,
-    PartRequestBytes, ReadoutExclusionBytes, ReadoutStatusBytes, RecordedBytes, RenumberBytes,
+    MirrorBytes, PartRequestBytes, ReadoutExclusionBytes, ReadoutStatusBytes, RecordedBytes, RenumberBytes,
     RenumberedBytes, RequestBytes, ShapeBytes, SuperFragmentsBytes, VERSION,
 };
-use super::{Body, Header, Message, PartRequest, Readiness, Request, SuperFragments, WindowRequest, Work};
+use super::{
+    Body, Header, Message, PartRequest, Readiness, Request, SuperFragments, UnitInput, WindowRequest, Work,
+};
 use crate::checksum::{crc32c, crc32c_append};
 use crate::{ByteCount, NodeId, Payload, RunNumber, SessionId, SourceId, Term};
 use fragments::{emit_super_fragments_head, parse_super_fragments};
@@ -143,7 +146,7 @@ const REQUEST_READINESS: u32 = Readiness::Loading.flags() | Readiness::Failed.fl
 impl Kind {
     /// Returns whether fragments follow the head.
     pub(super) const fn has_payload(self) -> bool {
-        matches!(self, Self::SuperFragments | Self::Delivery)
+        matches!(self, Self::SuperFragments | Self::Delivery | Self::UnitInputs)
     }
 }
 
@@ -229,6 +232,11 @@ impl<P: Payload> Message<P> {
             Body::Record(record) => emit_record(&record, head),
             Body::Recorded(answer) => head.extend_from_slice(answer.emit().as_bytes()),
             Body::Inputs(inputs) => inputs::emit(head, inputs),
+            Body::UnitInputs(inputs) => mirror::emit(head, inputs, &mut |piece| {
+                payload_bytes += piece.len() as u64;
+                payload(piece);
+            }),
+            Body::Mirror(step) => mirror::emit_step(head, step),
             Body::Vote(request) => vote::emit_request(head, &request),
             Body::Voted(answer) => vote::emit_answer(head, &answer),
         }
@@ -284,6 +292,8 @@ impl<P: Payload> Message<P> {
             Kind::Record => Body::Record(Arc::new(parse_record(body_bytes)?)),
             Kind::Recorded => Body::Recorded(parse_one(body_bytes)?),
             Kind::Inputs => Body::Inputs(inputs::parse(body_bytes)?),
+            Kind::UnitInputs => Body::UnitInputs(mirror::parse(body_bytes, declared_payload, payload)?),
+            Kind::Mirror => Body::Mirror(mirror::parse_step(body_bytes)?),
             Kind::Vote => Body::Vote(vote::parse_request(body_bytes)?),
             Kind::Voted => Body::Voted(vote::parse_answer(body_bytes)?),
         };
@@ -298,6 +308,7 @@ impl<P> Body<P> {
         match self {
             Self::SuperFragments(parts) => parts.fragments.len(),
             Self::Delivery(delivery) => delivery.fragments.len(),
+            Self::UnitInputs(inputs) => inputs.iter().map(UnitInput::fragments).sum(),
             _ => 0,
         }
     }
@@ -339,6 +350,8 @@ impl<P> Body<P> {
             Self::Record(record) => record_bytes(record),
             Self::Recorded(_) => size_of::<RecordedBytes>(),
             Self::Inputs(inputs) => inputs::bytes_of(inputs),
+            Self::UnitInputs(inputs) => mirror::bytes_of(inputs),
+            Self::Mirror(_) => size_of::<MirrorBytes>(),
             Self::Vote(request) => request.encoded_bytes(),
             Self::Voted(answer) => answer.encoded_bytes(),
         }
@@ -374,6 +387,8 @@ impl<P> Body<P> {
             Self::Record(_) => Kind::Record,
             Self::Recorded(_) => Kind::Recorded,
             Self::Inputs(_) => Kind::Inputs,
+            Self::UnitInputs(_) => Kind::UnitInputs,
+            Self::Mirror(_) => Kind::Mirror,
             Self::Vote(_) => Kind::Vote,
             Self::Voted(_) => Kind::Voted,
         }

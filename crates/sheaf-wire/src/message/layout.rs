@@ -1,11 +1,13 @@
 //! The byte layout of every message head. All fields are little-endian and unaligned; reserved bytes are zero.
 
 mod inputs;
+mod mirror;
 mod orders;
 mod records;
 mod votes;
 
 pub use inputs::InputBytes;
+pub use mirror::{MirrorBytes, UnitFragmentBytes, UnitInputBytes};
 pub use orders::{ExclusionBytes, ReadoutExclusionBytes, RenumberBytes, RenumberedBytes};
 pub use records::RecordedBytes;
 pub use votes::{AcceptedBytes, VoteBytes, VotedBytes, VoterBytes};
@@ -82,6 +84,10 @@ pub enum Kind {
     Voted = 27,
     /// Active EVM to standby, in the channel between these two: n x [`InputBytes`], each with its content.
     Inputs = 28,
+    /// RU to its mirror, in the channel between these two: n x [`UnitInputBytes`], each with its content, then the payload.
+    UnitInputs = 30,
+    /// RU or mirror to EVM, and back, repeatable: [`MirrorBytes`].
+    Mirror = 31,
 }
 
 impl Kind {
@@ -117,6 +123,8 @@ impl Kind {
             26 => Self::Vote,
             27 => Self::Voted,
             28 => Self::Inputs,
+            30 => Self::UnitInputs,
+            31 => Self::Mirror,
             _ => return None,
         })
     }

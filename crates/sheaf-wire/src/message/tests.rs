@@ -340,6 +340,7 @@ fn encode(message: Message<Bytes>) -> (Vec<u8>, Bytes) {
 }
 
 mod inputs;
+mod mirror;
 
 proptest! {
     #[test]

@@ -25,6 +25,9 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
             ),
         ),
         ("Input", shape!(layout::InputBytes: kind, flags, reserved, content_bytes, value)),
+        ("Unit input", shape!(layout::UnitInputBytes: kind, flags, source, content_bytes, value)),
+        ("Unit fragment", shape!(layout::UnitFragmentBytes: event, fragment)),
+        ("Mirror step", shape!(layout::MirrorBytes: step, reserved, reserved_too, session)),
         ("Announcement", shape!(layout::AnnouncementBytes: event, time)),
         ("Request", shape!(layout::RequestBytes: slots, finished, bytes, absent, flags)),
         (

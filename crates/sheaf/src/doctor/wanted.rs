@@ -68,6 +68,7 @@ fn threads(nodes: &[NodeConfig]) -> Vec<(String, CpuList)> {
         (Role::Readout, "readout units"),
         (Role::Builder, "builder units"),
         (Role::Output, "output nodes"),
+        (Role::Mirror, "mirrors"),
     ];
     let of_role = |(role, name): (Role, &str)| {
         let own: Vec<&NodeConfig> = nodes.iter().filter(|node| node.id.role == role).collect();
@@ -107,6 +108,8 @@ fn memory_bytes(config: &Config, node: &NodeConfig) -> u64 {
         Role::Readout => config.source.memory.0.saturating_mul(node.sources.len() as u64),
         Role::Builder => config.builder.memory.0,
         Role::Output => config.output.window.0.saturating_mul(u64::from(config.builder.count)),
+        // Copies of what its readout unit holds.
+        Role::Mirror => config.readout.buffer.0.saturating_mul(2),
     };
     received.saturating_add(of_role)
 }
@@ -120,6 +123,6 @@ fn sockets(config: &Config, nodes: &[NodeConfig]) -> u64 {
         return 0;
     }
     let count = |role| nodes.iter().filter(|node| node.id.role == role).count() as u64;
-    let nodes = count(Role::Readout) + count(Role::Builder) + count(Role::Output);
+    let nodes = count(Role::Readout) + count(Role::Builder) + count(Role::Output) + count(Role::Mirror);
     nodes * u64::from(config.transport.rails) + 1 + MOST_ADDRESSES
 }

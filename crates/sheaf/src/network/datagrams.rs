@@ -133,7 +133,7 @@ fn join(
     let unit = ByteCount::from(port.max_datagram_bytes() + port.wire_overhead_bytes());
     let shaper = match me.node.role {
         Role::Readout => plan.readout_shaper(unit, port.rails()),
-        Role::Builder | Role::Manager | Role::Output => plan.shaper(unit, port.rails()),
+        Role::Builder | Role::Manager | Role::Output | Role::Mirror => plan.shaper(unit, port.rails()),
     };
     // Slots are of builders in their order; the other nodes follow.
     let mut nodes: Vec<NodeId> = peers.iter().map(|node| node.id).collect();

@@ -20,6 +20,8 @@ pub(super) struct Process {
     pub(super) is_recovered: bool,
     /// Whether its early end was reported.
     pub(super) is_reported: bool,
+    /// Whether another node acted for it when it ended.
+    pub(super) is_replaced: bool,
     /// Kept to start the process again with the same address.
     pub(super) listener: Option<TcpListener>,
     pub(super) started: Instant,

@@ -45,7 +45,7 @@ impl Lost {
             Role::Output => self.outputs += 1,
             Role::Builder => self.farms += u64::from(has_farm),
             Role::Readout => self.readouts += 1,
-            Role::Manager => {}
+            Role::Manager | Role::Mirror => {}
         }
     }
 

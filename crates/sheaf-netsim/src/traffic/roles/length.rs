@@ -4,10 +4,10 @@ use super::Descriptor;
 use sheaf_wire::message::layout::{
     AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, DeliveredBytes,
     DeliveryBytes, DestinationBytes, DisagreementBytes, EventRangeBytes, EventWindowBytes, ExclusionBytes,
-    FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes, InputBytes, KeptBytes, MissingBytes,
+    FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes, InputBytes, KeptBytes, MirrorBytes, MissingBytes,
     PartRequestBytes, ReadoutExclusionBytes, ReadoutStatusBytes, ReceiptBytes, ReceivedBytes, RecordBytes,
     RecordedBytes, ReleaseBytes, RenumberBytes, RenumberedBytes, RequestBytes, ShapeBytes, SourceBytes,
-    SuperFragmentBytes, SuperFragmentsBytes,
+    SuperFragmentBytes, SuperFragmentsBytes, UnitInputBytes,
 };
 use sheaf_wire::message::{Body, Delivery, SuperFragments};
 
@@ -50,6 +50,8 @@ fn body_bytes(body: &Body<Descriptor>) -> usize {
         Body::ExcludeReadout(_) => size_of::<ReadoutExclusionBytes>(),
         // No standby is simulated.
         Body::Inputs(inputs) => list::<InputBytes>(inputs.len()),
+        Body::UnitInputs(inputs) => list::<UnitInputBytes>(inputs.len()),
+        Body::Mirror(_) => size_of::<MirrorBytes>(),
         Body::Record(record) => size_of::<RecordBytes>() + record.name.len() + record.content.len(),
         Body::Recorded(_) => size_of::<RecordedBytes>(),
         Body::Vote(request) => request.encoded_bytes(),

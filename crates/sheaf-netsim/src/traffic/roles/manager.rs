@@ -81,6 +81,8 @@ impl Roles {
                 | ManagerEvent::GivenUp { .. }
                 | ManagerEvent::BuilderLost { .. }
                 | ManagerEvent::ReadoutRestarted { .. }
+                | ManagerEvent::MirrorTookOver { .. }
+                | ManagerEvent::MirrorLost { .. }
                 | ManagerEvent::NodeExcluded { .. }
                 | ManagerEvent::OutputRestarted { .. }
                 | ManagerEvent::ShiftFound(_)

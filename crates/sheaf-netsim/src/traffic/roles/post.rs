@@ -150,7 +150,7 @@ impl Post {
             Role::Manager => {
                 self.manager.expect("with a control network nothing is sent to the event manager's endpoint")
             }
-            Role::Output => unreachable!("a simulated system has no output nodes"),
+            Role::Output | Role::Mirror => unreachable!("a simulated system has no output nodes or mirrors"),
         }
     }
 

@@ -160,7 +160,7 @@ fn empty(bytes: &[u8]) -> Result<(), DecodeError> {
 /// Reads a message that is an input. It has no payload and no inputs, so that reading it ends.
 fn parse_message<P: Payload>(bytes: &[u8]) -> Result<Input<P>, DecodeError> {
     let (kind, _, payload_bytes) = check_header(bytes)?;
-    if kind.has_payload() || payload_bytes > 0 || kind == Kind::Inputs {
+    if kind.has_payload() || payload_bytes > 0 || matches!(kind, Kind::Inputs | Kind::UnitInputs) {
         return Err(DecodeError::BadValue { field: "kind of a message as input", value: kind as u64 });
     }
     Ok(Input::Message(Box::new(Message::decode(bytes, &mut NoPayload)?)))
