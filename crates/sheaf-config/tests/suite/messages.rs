@@ -3,6 +3,7 @@
 mod conflicts;
 mod described;
 mod events;
+mod mirrors;
 mod nodes;
 mod streams;
 mod timed;

@@ -60,6 +60,7 @@ mod log;
 mod lossy;
 mod map;
 mod memory;
+mod mirrors;
 mod monitor;
 mod nodes;
 mod notices;
