@@ -454,7 +454,6 @@ impl ReadoutNode {
         }
         self.outbox.begin_round(now);
         let stall = self.time.note_round(now);
-        self.role.handle_stall(stall);
         self.begin_guarded(now, stall);
         if stall >= LONG_STALL {
             self.vigil.excuse(now);

@@ -202,6 +202,7 @@ impl<P: Payload> BuilderUnit<P> {
                 self.handle_super_fragments(now, header.sender.index, parts);
             }
             (Role::Manager, body) => {
+                self.excuse_absent_readouts(now);
                 match self.channel.handle(now, &self.me, &header, body) {
                     Received::Stale => self.books.count(Counter::StaleMessages, 1),
                     Received::PeerRestarted { .. } => self.notify(BuilderEvent::ManagerRestarted),
@@ -333,7 +334,10 @@ impl<P: Payload> BuilderUnit<P> {
     /// Records the state of the link to a node.
     pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: LinkStatus) {
         match peer.role {
-            Role::Manager => self.channel.note_link(now, link),
+            Role::Manager => {
+                self.excuse_absent_readouts(now);
+                self.channel.note_link(now, link);
+            }
             Role::Readout => {
                 if let Some(readout) = self.readouts.get_mut(usize::from(peer.index)) {
                     let is_back = readout.liveness.is_down() && link == LinkStatus::Up;

@@ -10,6 +10,7 @@
 //! | `disk` | outputs that run full, fail and hang, on the node's thread or beside it |
 //! | `order` | detection of frames that are sent out of order, or lost without being counted |
 //! | `terms` | messages of the event manager that nodes take, by replica and term |
+//! | `twins` | messages of readout units and their mirrors |
 //! | `supervision` | a trigger supervisor and its connection |
 //! | `workers` | workers of farms, whose verdicts take simulated time |
 //! | `assembly` | drivers, assembled as the command does |
@@ -23,12 +24,14 @@ mod assembly;
 mod check;
 mod disk;
 mod hardware;
+mod mirrors;
 mod net;
 mod options;
 mod order;
 mod replicas;
 mod supervision;
 mod terms;
+mod twins;
 mod workers;
 mod world;
 

@@ -54,8 +54,8 @@ struct Arguments {
     /// Print one JSON object on standard output, and nothing else.
     #[arg(long)]
     json: bool,
-    /// Run the real drivers instead of the roles alone: `slowness`, where nothing may be lost, `faults`, or `standby`, with two replicas of the
-    /// event manager
+    /// Run the real drivers instead of the roles alone: `slowness`, where nothing may be lost, `faults`, `standby`, with two replicas of the
+    /// event manager, or `mirrors`, with mirrors of readout units
     #[arg(long, value_name = "FAMILY")]
     drivers: Option<Families>,
     /// Print how often each option is drawn by this number of runs, without running them. With --drivers: by that number of
@@ -73,6 +73,8 @@ enum Families {
     Faults,
     /// The event manager has a standby. One of the two is killed, frozen or unreachable.
     Standby,
+    /// Readout units have mirrors. One of each two is killed, frozen or unreachable.
+    Mirrors,
 }
 
 impl From<Families> for Family {
@@ -81,6 +83,7 @@ impl From<Families> for Family {
             Families::Slowness => Self::Slowness,
             Families::Faults => Self::Faults,
             Families::Standby => Self::Standby,
+            Families::Mirrors => Self::Mirrors,
         }
     }
 }

@@ -86,7 +86,7 @@ fn to_json(outcomes: &[(u64, Outcome)]) -> serde_json::Value {
 
 fn report(arguments: &Arguments, outcomes: &[(u64, Outcome)]) {
     let (mut good, mut accepted, mut stored, mut rounds, mut hash) = (0_u64, 0, 0, 0, 0_u64);
-    let (mut take_overs, mut joined) = (0, 0);
+    let (mut take_overs, mut joined, mut mirrored, mut repeated) = (0, 0, 0, 0);
     for (seed, outcome) in outcomes {
         match outcome {
             Ok(report) => {
@@ -95,6 +95,8 @@ fn report(arguments: &Arguments, outcomes: &[(u64, Outcome)]) {
                 stored += report.stored;
                 take_overs += report.take_overs;
                 joined += report.joined;
+                mirrored += report.mirrored;
+                repeated += report.repeated;
                 rounds += report.rounds;
                 hash = hash.wrapping_add(sheaf_swarm::dice::mix(seed ^ report.hash));
                 if arguments.seed.is_some() {
@@ -109,6 +111,10 @@ fn report(arguments: &Arguments, outcomes: &[(u64, Outcome)]) {
     let took_over = match take_overs + joined {
         0 => String::new(),
         _ => format!("; {take_overs} take-overs, {joined} replicas joined"),
+    };
+    let took_over = match mirrored {
+        0 => took_over,
+        _ => format!("{took_over}; {mirrored} mirrors took over, {repeated} messages sent by both"),
     };
     print(&format!(
         "{} runs of the drivers: {} failed {failed:?}; {good} good, {accepted} triggers accepted, {stored} stored{took_over}; \

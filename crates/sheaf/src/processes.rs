@@ -400,7 +400,8 @@ impl Family {
         }
         let is_replica = process.node.id.role == Role::Manager;
         let is_replaced = is_replaced && end.has_died;
-        let may_return = (end.has_died || is_replica && end.is_retired) && !closing && !is_over && !is_replaced;
+        let may_return =
+            (end.has_died || is_replica && end.is_retired) && !closing && !is_over && !is_replaced;
         let again = may_return && process.restarts.died(process.started.elapsed().into()).is_some();
         if again && (!is_replica || may_join) {
             let what = if end.has_died { "died" } else { "ended" };

@@ -64,7 +64,9 @@ impl Outbox {
                 let is_up = links.up.contains(&index);
                 self.links.push_back((unit, LinkStatus::Down));
                 self.links.extend(is_up.then_some((unit, LinkStatus::Up)));
-                self.backlog.remove(&unit);
+                // They are sent again.
+                let waiting = self.backlog.remove(&unit).unwrap_or_default();
+                self.stats.dropped_frames += waiting.frames.len() as u64;
                 Some(message)
             }
             // It was frozen, or could not be reached, and has no more part in the run.

@@ -42,6 +42,7 @@ pub(super) struct Follower {
     floor: Option<EventId>,
     over_since: Option<Timestamp>,
     is_retired: bool,
+    retirement: Option<Box<dyn FnOnce(MirrorEvent) + Send>>,
 }
 
 impl Follower {
@@ -90,8 +91,18 @@ impl ReadoutNode {
             floor: None,
             over_since: None,
             is_retired: false,
+            retirement: None,
         }));
         node
+    }
+
+    /// Calls `note` with the reason if this mirror has no more part in the run.
+    #[must_use]
+    pub fn with_retirement(mut self, note: impl FnOnce(MirrorEvent) + Send + 'static) -> Self {
+        if let Some(follower) = &mut self.follower {
+            follower.retirement = Some(Box::new(note));
+        }
+        self
     }
 
     /// Does a round of a mirror.
@@ -249,6 +260,11 @@ impl ReadoutNode {
     }
 
     fn heed_receiver(&mut self, follower: &mut Follower, local: Timestamp, event: MirrorEvent) {
+        if matches!(event, MirrorEvent::StruckOff | MirrorEvent::Diverged)
+            && let Some(note) = follower.retirement.take()
+        {
+            note(event);
+        }
         let (mirror, unit) = (follower.me.node, NodeId::readout(follower.me.node.index));
         match event {
             MirrorEvent::TookOver => self.act_for_unit(follower, local),

@@ -39,6 +39,8 @@ pub(super) struct Input {
     /// Whether the role was told to exclude the source.
     pub(super) excluded: bool,
     pub(super) watch: SourceWatch,
+    /// Whether the role had no room for the rest of the batch.
+    is_refused: bool,
     /// Number of fragments that the role has accepted and the mirror has not confirmed, and the reverse.
     accepted: usize,
     confirmed: usize,
@@ -58,6 +60,7 @@ impl Input {
             ended: false,
             excluded: false,
             watch: SourceWatch::NEW,
+            is_refused: false,
             accepted: 0,
             confirmed: 0,
         }
@@ -91,6 +94,9 @@ impl Input {
                     break;
                 }
             }
+            if self.is_refused && guard.as_ref().is_some_and(|(guard, _)| !guard.may_retry()) {
+                return (taken, taken > 0, now + RETRY_SOURCES);
+            }
             if let Some((guard, source)) = &mut guard {
                 guard.take(|| UnitInput::Offer { source: *source });
             }
@@ -102,7 +108,8 @@ impl Input {
             self.had += given;
             self.watch.note(given);
             taken += given;
-            if self.had < self.batch.fragments.len() {
+            self.is_refused = self.had < self.batch.fragments.len();
+            if self.is_refused {
                 return (taken, taken > 0, now + RETRY_SOURCES);
             }
         }

@@ -25,14 +25,17 @@ impl ReadoutNode {
         self
     }
 
-    /// Begins a round of the unit, for its mirror.
-    pub(super) fn begin_guarded(&mut self, now: Timestamp, stall: Nanos) {
+    /// Begins a round of the unit, which was held up before it for `stall`, and of its mirror.
+    pub(super) fn begin_guarded(&mut self, now: Timestamp, mut stall: Nanos) {
         if let Some(guard) = &mut self.guard {
+            let is_due = self.role.poll_timeout().is_some_and(|deadline| deadline.at <= now);
+            stall = stall + guard.take_hold_up(now, stall, is_due);
             guard.begin_round(now, stall);
-            if self.role.poll_timeout().is_some_and(|deadline| deadline.at <= now) {
+            if is_due {
                 guard.enter_round();
             }
         }
+        self.role.handle_stall(stall);
     }
 
     /// Returns a message that is for the role. The mirror has it as well.

@@ -1,19 +1,25 @@
 //! Readout units that do not answer: they are asked again, and given up when they are lost.
 
+use super::owing::Owing;
 use super::{AssemblyKey, BuilderUnit, IncompletePolicy};
 use crate::ledger::Counter;
 use sheaf_wire::message::{Assignment, ReadoutExclusion};
-use sheaf_wire::{EventId, MissingReason, MissingSource, Payload, Timestamp};
+use sheaf_wire::{EventId, MissingReason, MissingSource, Nanos, Payload, Timestamp};
 
 impl<P: Payload> BuilderUnit<P> {
     /// Returns whether a readout unit is given up. If the builder has received nothing from the event manager
-    /// in the meantime either, the builder itself may be disconnected, and the readout unit is not given up.
+    /// for long in the meantime either, the builder itself may be disconnected, and the readout unit is not given up.
     fn is_lost(&self, now: Timestamp, readout: u16) -> bool {
         let Some(readout) = self.readouts.get(usize::from(readout)) else {
             return true;
         };
-        let is_connected = self.channel.liveness().sign_at() >= Some(readout.quiet_since());
-        is_connected && readout.is_lost(now, self.config.patience)
+        self.is_connected_without(readout) && readout.is_lost(now, self.config.patience)
+    }
+
+    /// Returns whether the event manager was heard while a readout unit was not, later than at the beginning of that time.
+    fn is_connected_without(&self, readout: &Owing) -> bool {
+        let at_least = readout.quiet_since() + Nanos(self.config.patience.absence.0 / 2);
+        self.channel.liveness().sign_at() >= Some(at_least)
     }
 
     /// Returns whether an event is not to wait for a readout unit any longer.
@@ -21,6 +27,18 @@ impl<P: Payload> BuilderUnit<P> {
         self.absent.is_excluded(readout, event)
             || self.absent.is_excluded_for(now, readout, self.config.event_timeout)
             || (self.gives_up() && (self.absent.is_given_up(readout) || self.is_lost(now, readout)))
+    }
+
+    /// Restarts the time limits of readout units whose links are down, if nothing was heard of the event manager for a good part of them: it
+    /// could not let their mirrors act.
+    pub(super) fn excuse_absent_readouts(&mut self, now: Timestamp) {
+        let silence = now.since(self.channel.liveness().quiet_since(now));
+        if silence.0 < self.config.patience.absence.0 / 2 {
+            return;
+        }
+        for readout in self.absent.down() {
+            self.readouts[usize::from(readout)].liveness.excuse(now);
+        }
     }
 
     fn gives_up(&self) -> bool {
@@ -83,8 +101,7 @@ impl<P: Payload> BuilderUnit<P> {
     pub(super) fn next_loss(&self) -> Option<Timestamp> {
         let at = |readout: u16| {
             let readout = &self.readouts[usize::from(readout)];
-            let is_connected = self.channel.liveness().sign_at() >= Some(readout.quiet_since());
-            is_connected.then(|| readout.lost_at(self.config.patience))
+            self.is_connected_without(readout).then(|| readout.lost_at(self.config.patience))
         };
         if self.gives_up() { self.absent.down().filter_map(at).min() } else { None }
     }

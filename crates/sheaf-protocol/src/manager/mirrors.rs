@@ -3,12 +3,13 @@
 use super::draining::QUIET_HEARTBEATS;
 use super::{EventManager, ManagerEvent};
 use crate::ledger::Counter;
+use serde::{Deserialize, Serialize};
 use sheaf_wire::message::{Body, Header, MirrorStep};
 use sheaf_wire::{Nanos, NodeId, Role, SessionId, Timestamp};
 use std::collections::BTreeMap;
 
 /// Decision about a readout unit and its mirror.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Acting {
     /// The unit acts, and its mirror follows it no more.
     Alone,
@@ -17,7 +18,7 @@ enum Acting {
 }
 
 /// See the [module](self). Readout units without an entry have both, or no mirror.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Mirrors {
     decided: BTreeMap<u16, Acting>,
 }

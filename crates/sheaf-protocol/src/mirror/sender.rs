@@ -64,6 +64,12 @@ pub struct MirrorSender<P, T> {
     /// them when it has the whole round.
     read: VecDeque<(Option<u64>, MirrorFragments<P>)>,
     rounds: u32,
+    /// Time of the last round.
+    round_at: Timestamp,
+    /// Whether no fragments were taken since then, because the mirror was behind.
+    was_full: bool,
+    /// Time for which no fragments were taken, and which the role does not know yet.
+    held_up: Nanos,
     begun_at: Timestamp,
     heartbeat_at: Timestamp,
     heartbeats: VecDeque<NodeId>,
@@ -94,6 +100,9 @@ impl<P: Payload, T> MirrorSender<P, T> {
             held: VecDeque::new(),
             read: VecDeque::new(),
             rounds: 0,
+            round_at: now,
+            was_full: false,
+            held_up: Nanos::ZERO,
             begun_at: now,
             heartbeat_at: now,
             heartbeats: VecDeque::new(),
@@ -116,8 +125,27 @@ impl<P: Payload, T> MirrorSender<P, T> {
         !self.replicates() || self.channel.unsettled().count() < MOST_WAITING
     }
 
+    /// Returns whether fragments that the role has refused may be offered again. Without another input it would refuse them again, and the
+    /// mirror need not know.
+    #[must_use]
+    pub fn may_retry(&self) -> bool {
+        !self.replicates() || self.is_in_round
+    }
+
     fn replicates(&self) -> bool {
         matches!(self.standing, Standing::Waiting | Standing::Protected | Standing::Striking)
+    }
+
+    /// Returns the time for which no fragments were taken because the mirror was behind: sources are not silent meanwhile. `stall` is the time
+    /// for which the unit was held up otherwise before this round. While the mirror is behind, the time is returned when a time limit of
+    /// the role `is_due`.
+    pub fn take_hold_up(&mut self, now: Timestamp, stall: Nanos, is_due: bool) -> Nanos {
+        let before = std::mem::replace(&mut self.round_at, now);
+        if self.was_full {
+            self.held_up = self.held_up + Nanos(now.since(before).0.saturating_sub(stall.0));
+        }
+        self.was_full = !self.has_room();
+        if is_due || !self.was_full { std::mem::take(&mut self.held_up) } else { Nanos::ZERO }
     }
 
     // Inputs.

@@ -5,6 +5,7 @@ use super::hardware::{SimFilter, SimSource, SimStep};
 use super::net::Network;
 use super::options::{DriverOptions, START, STOP_TIMEOUT, TIME_LIMIT};
 use super::supervision::SupervisionHandle;
+use super::twins::Twins;
 use super::workers::SimWorker;
 use sheaf_node::builder::{BuilderNode, BuilderReport, Judgement};
 use sheaf_node::content::ContentCheck;
@@ -24,6 +25,7 @@ use sheaf_protocol::channel::ChannelTimes;
 use sheaf_protocol::farm::DispatcherConfig;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::manager::{EventManager, ManagerConfig, Triggers};
+use sheaf_protocol::mirror::MirrorEvent;
 use sheaf_protocol::output::{OutputConfig, OutputUnit, Sender, SenderConfig};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutUnit, SourceConfig};
 use sheaf_source::Source;
@@ -66,6 +68,7 @@ pub(super) struct Assembly {
     pub(super) disks: DisksHandle,
     pub(super) reports: Arc<Mutex<Vec<(NodeId, RunReport)>>>,
     pub(super) builder_reports: Arc<Mutex<Vec<BuilderReport>>>,
+    retirements: Arc<Mutex<Vec<(NodeId, MirrorEvent)>>>,
     pub(super) gauges: Arc<Gauges>,
     pub(super) supervision: Option<SupervisionHandle>,
     pub(super) stop: Arc<AtomicBool>,
@@ -75,6 +78,7 @@ pub(super) struct Assembly {
 impl Assembly {
     pub(super) fn new(options: Arc<DriverOptions>) -> Self {
         let network = Network::new(options.seed, options.links.clone());
+        network.lock().twins = options.mirrors.then(Twins::default);
         let supervision = SupervisionHandle::new(&options, FIRST_EVENT, START);
         Self {
             options,
@@ -83,6 +87,7 @@ impl Assembly {
             disks: DisksHandle::default(),
             reports: Arc::default(),
             builder_reports: Arc::default(),
+            retirements: Arc::default(),
             gauges: Arc::default(),
             stop: Arc::default(),
             controls: Arc::default(),
@@ -92,6 +97,11 @@ impl Assembly {
     /// Takes the reports of the event manager's replicas that have ended.
     pub(super) fn take_reports(&self) -> Vec<(NodeId, RunReport)> {
         std::mem::take(&mut *self.reports.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes the reasons why mirrors have no more part in the run.
+    pub(super) fn take_retirements(&self) -> Vec<(NodeId, MirrorEvent)> {
+        std::mem::take(&mut *self.retirements.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns whether a replica of the event manager has ended the run.
@@ -111,7 +121,7 @@ impl Assembly {
             Role::Manager => self.manager(node),
             Role::Readout => self.readout(node),
             Role::Output => self.output(node),
-            Role::Mirror => unreachable!("a simulated cluster has no mirrors"),
+            Role::Mirror => self.mirror(node),
             Role::Builder => {
                 let maker = self.clone();
                 let next = move || -> Result<Box<dyn NodeDriver>, NodeError> { Ok(maker.builder(node)) };
@@ -175,6 +185,7 @@ impl Assembly {
         let done = move |report| slot.lock().unwrap_or_else(PoisonError::into_inner).push((node, report));
         let gauges = if node == NodeId::MANAGER { self.gauges.clone() } else { Arc::default() };
         let driver = ManagerNode::new(role, endpoint, course, gauges, done);
+        let driver = if options.mirrors { driver.with_mirrors() } else { driver };
         if options.standby {
             let replicas = (options.replicas(CHANNEL), config);
             return Box::new(driver.replicated(me, replicas, now, (Box::new(|| ()), false)));
@@ -191,9 +202,9 @@ impl Assembly {
         (first..first + per_readout).map(SourceId).collect()
     }
 
-    fn readout(&self, node: NodeId) -> Box<dyn NodeDriver> {
-        let sources = self.sources_of(node.index);
-        let config = ReadoutConfig {
+    fn readout_config(&self, readout: u16) -> ReadoutConfig {
+        let sources = self.sources_of(readout);
+        ReadoutConfig {
             sources: sources.iter().map(|id| SourceConfig { id: *id, optional: false }).collect(),
             buffer: self.options.buffer,
             buffer_events: 16_384,
@@ -210,12 +221,30 @@ impl Assembly {
             request_events: 16_384,
             heartbeat: HEARTBEAT,
             channel: CHANNEL,
-        };
-        let now = self.network.lock().now;
-        let role = ReadoutUnit::new(self.identity(node), config, now);
+        }
+    }
+
+    fn make_sources(&self, readout: u16) -> Vec<Box<dyn Source>> {
         let make = |id| -> Box<dyn Source> { Box::new(SimSource::new(id, self.options.clone())) };
-        let sources = sources.into_iter().map(make).collect();
+        self.sources_of(readout).into_iter().map(make).collect()
+    }
+
+    fn mirror(&self, node: NodeId) -> Box<dyn NodeDriver> {
+        let (me, now) = (self.identity(node), self.network.lock().now);
+        let (role, mirror) = ((me, self.readout_config(node.index)), self.options.mirror(CHANNEL));
+        let ends = (self.network.attach(node), self.make_sources(node.index));
+        let retirements = self.retirements.clone();
+        let note = move |why| retirements.lock().unwrap_or_else(PoisonError::into_inner).push((node, why));
+        Box::new(ReadoutNode::mirror(role, mirror, ends, MANAGER_PATIENCE, now).with_retirement(note))
+    }
+
+    fn readout(&self, node: NodeId) -> Box<dyn NodeDriver> {
+        let now = self.network.lock().now;
+        let role = ReadoutUnit::new(self.identity(node), self.readout_config(node.index), now);
+        let sources = self.make_sources(node.index);
         let driver = ReadoutNode::new(role, self.network.attach(node), sources, MANAGER_PATIENCE, now);
+        let driver =
+            if self.options.mirrors { driver.mirrored(self.options.mirror(CHANNEL), now) } else { driver };
         let driver =
             if self.options.standby { driver.with_replicas(self.options.vote_of(node)) } else { driver };
         Box::new(match self.options.shaper() {
@@ -257,6 +286,7 @@ impl Assembly {
         let done = move |report| reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
         let driver = BuilderNode::new(role, endpoint, judgement, MANAGER_PATIENCE, now);
         let driver = driver.with_report(done);
+        let driver = if options.mirrors { driver.with_mirrors() } else { driver };
         let driver = if options.standby { driver.with_replicas(options.vote_of(node)) } else { driver };
         let driver = if options.steps.first > 0 {
             driver.in_steps(Box::new(SimStep { options: options.clone(), network: self.network.clone() }))

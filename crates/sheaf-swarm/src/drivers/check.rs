@@ -1,12 +1,14 @@
 //! Invariants at the end of a run of the drivers.
 
 mod causes;
+mod mirrors;
 mod replicas;
 mod supervision;
 
 use super::disk::{DriverDisks, Record};
 use super::net::Net;
 use super::options::{DriverFault, DriverFaultKind, DriverOptions};
+use super::twins::Twins;
 use crate::dice::Ratio;
 use crate::violation::{Violation, violation};
 use causes::Causes;
@@ -15,6 +17,7 @@ use sheaf_node::NodeError;
 use sheaf_node::builder::BuilderReport;
 use sheaf_node::report::RunReport;
 use sheaf_protocol::manager::DeadTimeCause;
+use sheaf_protocol::mirror::MirrorEvent;
 use sheaf_wire::{DropReason, EventId, MissingReason, NodeId, Role, SessionId, Timestamp};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -40,6 +43,10 @@ pub struct DriverReport {
     pub take_overs: u64,
     /// Replicas of the event manager that were started during the run and have joined.
     pub joined: u64,
+    /// Readout units whose mirrors have taken over.
+    pub mirrored: u64,
+    /// Messages that readout units and their mirrors have both sent.
+    pub repeated: u64,
     /// Time at which it ended.
     pub end: Timestamp,
     /// Number of rounds of all nodes.
@@ -91,6 +98,8 @@ pub(super) struct DriverEvidence<'a> {
     pub(super) errors: &'a [(Timestamp, NodeError)],
     /// Faults that hit a live node.
     pub(super) happened: &'a [DriverFault],
+    /// Reasons why mirrors have no more part in the run.
+    pub(super) retirements: &'a [(NodeId, MirrorEvent)],
     pub(super) manager_ended: Option<Timestamp>,
     pub(super) now: Timestamp,
     pub(super) rounds: u64,
@@ -130,6 +139,7 @@ pub(super) fn at_the_end(evidence: &DriverEvidence<'_>) -> Result<DriverReport, 
     check_errors(evidence, &mut violations);
     check_dropped_frames(evidence, report, &mut violations);
     replicas::check(evidence, report, &mut violations);
+    mirrors::check(evidence, report, &mut violations);
     let (bad, forged) = (report.outbox.bad_messages, evidence.net.forged(NodeId::MANAGER));
     if bad > forged {
         violations.push(violation!("the event manager could not read {bad} messages, {forged} were forged"));
@@ -149,6 +159,8 @@ pub(super) fn at_the_end(evidence: &DriverEvidence<'_>) -> Result<DriverReport, 
         lost_builders: report.lost_builders,
         take_overs: report.take_overs,
         joined: evidence.net.terms.joined(),
+        mirrored: report.mirrored.len() as u64,
+        repeated: evidence.net.twins.as_ref().map_or(0, Twins::repeated),
         end: evidence.now,
         rounds: evidence.rounds,
         frames: evidence.net.frames,

@@ -8,6 +8,7 @@
 use super::options::{LinkOptions, START};
 use super::order::{Message, Order};
 use super::terms::Terms;
+use super::twins::Twins;
 use crate::dice::{Dice, mix};
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, SendError};
 use sheaf_wire::{Nanos, NodeId, Role, Timestamp};
@@ -54,6 +55,8 @@ pub(super) struct Net {
     pub(super) order_of_frames: Order,
     /// Terms in which nodes take messages of the event manager.
     pub(super) terms: Terms,
+    /// Messages of readout units and their mirrors, if there are mirrors.
+    pub(super) twins: Option<Twins>,
     /// Nodes to which a forged message will be sent.
     to_forge: BTreeSet<NodeId>,
     /// Number of forged messages sent to each node.
@@ -84,7 +87,9 @@ fn are_linked(one: NodeId, other: NodeId) -> bool {
         && (one.role == Role::Manager
             || other.role == Role::Manager
             || pair(Role::Readout, Role::Builder)
-            || pair(Role::Builder, Role::Output))
+            || pair(Role::Builder, Role::Output)
+            || pair(Role::Builder, Role::Mirror)
+            || (pair(Role::Readout, Role::Mirror) && one.index == other.index))
 }
 
 impl Network {
@@ -104,6 +109,7 @@ impl Network {
             actions: 0,
             order_of_frames: Order::default(),
             terms: Terms::default(),
+            twins: None,
             to_forge: BTreeSet::new(),
             forged: BTreeMap::new(),
             log: None,
@@ -238,6 +244,7 @@ impl Net {
         // A frame that cannot be decoded is not part of a channel. Its receiver counts it.
         if let Ok(message) = message {
             self.order_of_frames.sent(from, to, &message);
+            self.twins.iter_mut().for_each(|twins| twins.sent(from, to, &message));
             if self.to_forge.contains(&to) {
                 self.forge(from, to, message);
             }
@@ -290,6 +297,7 @@ impl Net {
         match &event {
             Event::Received { from, frame } => {
                 let (from, size) = (*from, frame.bytes() as u64);
+                self.twins.iter_mut().for_each(|twins| twins.arrived(from, node));
                 if from.role == Role::Manager
                     && let Ok(message) = Message::decode(&frame.head, &mut frame.payload.clone())
                 {

@@ -1,5 +1,6 @@
 //! Options of a run of the drivers.
 
+mod mirrors;
 mod random;
 mod replicas;
 
@@ -24,6 +25,8 @@ pub struct DriverOptions {
     pub outputs: u16,
     /// Whether the event manager has a standby.
     pub standby: bool,
+    /// Whether readout units have mirrors.
+    pub mirrors: bool,
     /// Number of accepted triggers.
     pub events: u64,
     /// Interval of triggers. `None` if events are triggered as fast as builders take them, or as sources announce them.
@@ -204,7 +207,7 @@ pub enum DriverFaultKind {
         /// Maximum interval between its rounds.
         gap: Nanos,
     },
-    /// The process of a replica of the event manager is killed, and not restarted.
+    /// The process of a replica of the event manager, of a readout unit or of its mirror is killed, and not restarted.
     Crash,
     /// No frame reaches a node from it, or the reverse. Frames arrive when the link is whole again.
     Cut {
@@ -285,6 +288,7 @@ impl Default for DriverOptions {
             builders: 2,
             outputs: 0,
             standby: false,
+            mirrors: false,
             events: 200,
             trigger_period: None,
             supervisor: None,
@@ -340,6 +344,9 @@ pub enum Family {
     /// The event manager has a standby. One of the two is killed, frozen or unreachable, and so is a voter. No event may be lost
     /// with either, and none counts twice.
     Standby,
+    /// Readout units have mirrors. One of each two is killed, frozen or unreachable. No fragment may be lost with either, and none
+    /// counts twice.
+    Mirrors,
 }
 
 impl DriverOptions {
@@ -355,7 +362,8 @@ impl DriverOptions {
         let builders = (0..self.builders).map(NodeId::builder);
         let outputs = (0..self.outputs).map(NodeId::output);
         let managers = (0..1 + u16::from(self.standby)).map(NodeId::manager);
-        managers.chain(readouts).chain(builders).chain(outputs).collect()
+        let mirrors = (0..if self.mirrors { self.readouts } else { 0 }).map(NodeId::mirror);
+        managers.chain(readouts).chain(builders).chain(outputs).chain(mirrors).collect()
     }
 
     /// Returns whether all faults only make nodes slow.

@@ -55,6 +55,8 @@ impl Order {
         let is_first = from == NodeId::MANAGER || from.role != Role::Manager;
         let is_first = is_first && (to == NodeId::MANAGER || to.role != Role::Manager);
         let is_first = is_first && !self.ended_replicas.contains(&from);
+        // So does a mirror, and whoever turns to it.
+        let is_first = is_first && from.role != Role::Mirror && to.role != Role::Mirror;
         // It repeats what was not acknowledged, each message when it is due.
         let highest = if is_first { 0 } else { sequence - 1 };
         let goes_on = || Channel { highest, had_losses: !is_first, ..fresh() };

@@ -74,7 +74,7 @@ impl World {
         self.wake_others();
     }
 
-    fn is_live(&self, node: NodeId) -> bool {
+    pub(super) fn is_live(&self, node: NodeId) -> bool {
         self.seats.get(&node).is_some_and(|seat| seat.driver.is_some())
     }
 }

@@ -183,6 +183,7 @@ impl World {
             reports: &self.assembly.take_builder_reports(),
             errors: &self.errors,
             happened: &self.happened,
+            retirements: &self.assembly.take_retirements(),
             manager_ended: manager.and_then(|(node, _)| self.managers_ended.get(node).copied()),
             now: self.now,
             rounds: self.rounds,
@@ -337,6 +338,9 @@ impl World {
         let fault = self.options.faults[index];
         let (now, DriverFault { node, kind, .. }) = (self.now, fault);
         if self.options.standby && node.role == Role::Manager && !self.may_hit_replica(index) {
+            return;
+        }
+        if self.options.mirrors && !self.may_hit_one_of_two(index) {
             return;
         }
         let Some(seat) = self.seats.get_mut(&node).filter(|seat| seat.driver.is_some()) else { return };

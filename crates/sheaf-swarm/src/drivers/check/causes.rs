@@ -192,7 +192,9 @@ impl Causes<'_> {
             NodeError::ManagerSilent { node, .. } | NodeError::ManagerGone { node, .. } => {
                 let is_over = manager_ended.is_some_and(|ended| ended <= at);
                 let back = |fault: &DriverFault| fault.node == *node && fault.at + fault.kind.lasts() <= at;
-                is_over && (self.was_cut() || self.kills().any(back))
+                // It was frozen while its mirror acted, and the run has ended without it.
+                let is_superseded = self.options.mirrors && matches!(node.role, Role::Readout | Role::Mirror);
+                is_over && (self.was_cut() || is_superseded || self.kills().any(back))
             }
             // A replica without the voters. The other one has ended the run.
             NodeError::NoQuorum => self.options.standby,

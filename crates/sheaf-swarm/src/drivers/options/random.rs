@@ -19,6 +19,7 @@ impl DriverOptions {
         if family == Family::Standby {
             options.add_standby();
         }
+        options.mirrors = family == Family::Mirrors;
         options.draw_slowness(&mut dice);
         options.draw_course(&mut dice);
         let busy = options.busy_time();
@@ -87,6 +88,8 @@ impl DriverOptions {
         options.draw_uploads();
         if family == Family::Standby {
             options.draw_faults_of_replicas(busy);
+        } else if family == Family::Mirrors {
+            options.draw_faults_of_mirrors(busy);
         } else {
             options.draw_pauses(busy);
         }

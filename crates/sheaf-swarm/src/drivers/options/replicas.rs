@@ -131,7 +131,13 @@ impl DriverOptions {
     }
 
     /// Adds a fault of the links from a node to others, of both directions or one.
-    fn cut(&mut self, dice: &mut Dice, at: Timestamp, (node, others): (NodeId, &[NodeId]), lasts: Nanos) {
+    pub(super) fn cut(
+        &mut self,
+        dice: &mut Dice,
+        at: Timestamp,
+        (node, others): (NodeId, &[NodeId]),
+        lasts: Nanos,
+    ) {
         let (is_both, is_reverse) = (dice.below(2) == 0, dice.below(2) == 0);
         for other in others {
             let (node, peer) = if is_reverse { (*other, node) } else { (node, *other) };
