@@ -261,6 +261,7 @@ fn builder_config() -> BuilderConfig {
         ReadoutSources { sources: (first..first + SOURCES).map(SourceId).collect() }
     };
     BuilderConfig {
+        mirrored: false,
         readouts: (0..READOUTS).map(sources).collect(),
         optional: BTreeSet::new(),
         slots: 256,

@@ -451,6 +451,7 @@ impl Plan {
         let Config { builder, protocol, incomplete, .. } = &self.config;
         let sources = |node: &NodeConfig| ReadoutSources { sources: node.sources.clone() };
         BuilderConfig {
+            mirrored: self.has_mirrors(),
             readouts: self.of_role(Role::Readout).map(sources).collect(),
             optional: self.config.source.optional.iter().copied().collect(),
             slots: builder.slots,

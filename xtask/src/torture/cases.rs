@@ -6,6 +6,7 @@
 //! | `resources` | disks, descriptors and memory that run out; strangers at the doors |
 //! | `deaths` | a process is killed or asked to end: the run ends as documented |
 //! | `standby` | the event manager or its standby is killed or frozen: nothing is lost |
+//! | `mirrors` | a readout unit or its mirror is killed or frozen: nothing is lost |
 //! | `programs` | programs that feed a run are killed or stopped: no fragment is lost or doubled |
 //! | `control` | the controller is killed and started again: its run goes on, and commands have one effect |
 //! | `culprits` | something makes dead time: the alarm names it, with a remedy that helps |
@@ -21,6 +22,7 @@ mod culprits;
 mod database;
 mod deaths;
 mod endurance;
+mod mirrors;
 mod programs;
 mod resources;
 mod slowness;
@@ -60,11 +62,12 @@ pub(super) enum Outcome {
 }
 
 /// Families of cases, in the order in which they are tried.
-pub(super) const FAMILIES: [(&str, &[Case]); 12] = [
+pub(super) const FAMILIES: [(&str, &[Case]); 13] = [
     ("slowness", slowness::CASES),
     ("resources", resources::CASES),
     ("deaths", deaths::CASES),
     ("standby", standby::CASES),
+    ("mirrors", mirrors::CASES),
     ("programs", programs::CASES),
     ("control", control::CASES),
     ("culprits", culprits::CASES),

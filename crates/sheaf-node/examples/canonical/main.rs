@@ -279,6 +279,7 @@ fn builder(
 ) -> Box<dyn NodeDriver> {
     let sources = |readout: u16| ReadoutSources { sources: vec![SourceId(readout.into())] };
     let config = BuilderConfig {
+        mirrored: false,
         readouts: (0..READOUTS).map(sources).collect(),
         optional: BTreeSet::new(),
         slots: SLOTS,

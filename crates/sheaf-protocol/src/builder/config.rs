@@ -68,6 +68,9 @@ pub struct BuilderConfig {
     pub scope: Scope,
     /// Windows of time for which triggers stand, if readout units give hits on request. Without effect with [`Asking::Unasked`].
     pub windows: Option<TriggerWindows>,
+    /// Whether readout units have mirrors. One whose link is down is then given up only if the event manager, which lets its mirror act, was heard
+    /// meanwhile.
+    pub mirrored: bool,
     /// Number of finished events that are returned together. Fewer are returned after `batch_time`, or when no event is
     /// under construction.
     pub batch_events: usize,

@@ -8,7 +8,7 @@ use sheaf_wire::{EventId, MissingReason, MissingSource, Nanos, Payload, Timestam
 
 impl<P: Payload> BuilderUnit<P> {
     /// Returns whether a readout unit is given up. If the builder has received nothing from the event manager
-    /// for long in the meantime either, the builder itself may be disconnected, and the readout unit is not given up.
+    /// in the meantime either, the builder itself may be disconnected, and the readout unit is not given up.
     fn is_lost(&self, now: Timestamp, readout: u16) -> bool {
         let Some(readout) = self.readouts.get(usize::from(readout)) else {
             return true;
@@ -16,9 +16,11 @@ impl<P: Payload> BuilderUnit<P> {
         self.is_connected_without(readout) && readout.is_lost(now, self.config.patience)
     }
 
-    /// Returns whether the event manager was heard while a readout unit was not, later than at the beginning of that time.
+    /// Returns whether the event manager was heard while a readout unit was not. If the unit has a mirror, later than at the beginning of that
+    /// time: long enough to let the mirror act.
     fn is_connected_without(&self, readout: &Owing) -> bool {
-        let at_least = readout.quiet_since() + Nanos(self.config.patience.absence.0 / 2);
+        let time = if self.config.mirrored { self.config.patience.absence.0 / 2 } else { 0 };
+        let at_least = readout.quiet_since() + Nanos(time);
         self.channel.liveness().sign_at() >= Some(at_least)
     }
 
@@ -33,7 +35,7 @@ impl<P: Payload> BuilderUnit<P> {
     /// could not let their mirrors act.
     pub(super) fn excuse_absent_readouts(&mut self, now: Timestamp) {
         let silence = now.since(self.channel.liveness().quiet_since(now));
-        if silence.0 < self.config.patience.absence.0 / 2 {
+        if !self.config.mirrored || silence.0 < self.config.patience.absence.0 / 2 {
             return;
         }
         for readout in self.absent.down() {

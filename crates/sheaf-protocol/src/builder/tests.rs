@@ -353,6 +353,7 @@ fn builder(adjust: impl FnOnce(&mut BuilderConfig)) -> BuilderUnit<Size> {
 fn config() -> BuilderConfig {
     let readout = |sources: [u32; 2]| ReadoutSources { sources: sources.map(SourceId).to_vec() };
     BuilderConfig {
+        mirrored: false,
         readouts: vec![readout([0, 1]), readout([2, 3])],
         optional: BTreeSet::new(),
         slots: 4,

@@ -453,3 +453,45 @@ fn a_mirror_that_was_started_again_has_lost_what_it_had() {
     world.granted(MirrorStep::Alone, false);
     assert_eq!(world.left, world.unit.sent);
 }
+
+/// Without another input, the role would refuse fragments again that it has refused.
+#[test]
+fn fragments_that_were_refused_are_offered_again_in_a_round_with_another_input() {
+    let mut sender: MirrorSender<Size, ()> = MirrorSender::new(identity(NodeId::readout(0)), config(), BEGIN);
+    sender.begin_round(BEGIN, Nanos::ZERO);
+    assert!(!sender.may_retry());
+    sender.take(|| UnitInput::Link { node: NodeId::MANAGER, up: true });
+    assert!(sender.may_retry());
+    sender.end_round(|| 0);
+    sender.begin_round(BEGIN, Nanos::ZERO);
+    assert!(!sender.may_retry());
+}
+
+/// A mirror that is behind holds up its unit, and not the sources.
+#[test]
+fn the_time_for_which_a_mirror_was_behind_is_returned_with_the_next_time_limit_or_when_it_is_not() {
+    let mut sender: MirrorSender<Size, ()> = MirrorSender::new(identity(NodeId::readout(0)), config(), BEGIN);
+    let at = |ms| BEGIN + Nanos::from_millis(ms);
+    assert_eq!(sender.take_hold_up(BEGIN, Nanos::ZERO, false), Nanos::ZERO);
+    let fragment = Fragment {
+        event: EventId(0),
+        source: SourceId(0),
+        time: BEGIN,
+        checksum: None,
+        processed: false,
+        mark: NumberMark::NONE,
+        payload: Size(64),
+    };
+    while sender.has_room() {
+        sender.begin_round(BEGIN, Nanos::ZERO);
+        sender.take_fragments(0, std::slice::from_ref(&fragment));
+        sender.end_round(|| 0);
+    }
+    assert_eq!(sender.take_hold_up(at(10), Nanos::ZERO, false), Nanos::ZERO, "it was not behind before");
+    assert_eq!(sender.take_hold_up(at(30), Nanos::from_millis(5), false), Nanos::ZERO);
+    assert_eq!(sender.take_hold_up(at(40), Nanos::ZERO, true), Nanos::from_millis(25), "a limit is due");
+    assert_eq!(sender.take_hold_up(at(60), Nanos::ZERO, false), Nanos::ZERO);
+    let manager = identity(NodeId::MANAGER);
+    assert!(sender.handle_message(at(60), manager.plain(Body::Mirror(MirrorStep::Superseded))).is_none());
+    assert_eq!(sender.take_hold_up(at(70), Nanos::ZERO, false), Nanos::from_millis(30));
+}

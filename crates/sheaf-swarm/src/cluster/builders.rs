@@ -131,6 +131,7 @@ fn config(options: &Options) -> BuilderConfig {
     };
     let optional = (0..options.source_count()).filter(|number| options.is_optional(*number));
     BuilderConfig {
+        mirrored: false,
         readouts: (0..options.system.readouts)
             .map(|readout| ReadoutSources { sources: sources(readout) })
             .collect(),

@@ -256,6 +256,7 @@ impl Assembly {
     fn builder(&self, node: NodeId) -> Box<dyn NodeDriver> {
         let options = &self.options;
         let config = BuilderConfig {
+            mirrored: options.mirrors,
             readouts: (0..options.readouts)
                 .map(|readout| ReadoutSources { sources: self.sources_of(readout) })
                 .collect(),

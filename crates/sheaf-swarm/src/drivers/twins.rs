@@ -1,4 +1,4 @@
-//! What a simulated network sees of readout units and their mirrors: which have agreed, and that both send the same.
+//! Messages of readout units and their mirrors, as a simulated network sees them: which have agreed, and that both send the same.
 
 use super::order::Message;
 use crate::violation::{Violation, violation};

@@ -21,7 +21,7 @@ const CONSUMERS: &str = "sheaf-tap finds doors and authenticates consumers; the 
 const MONITOR: &str = "sheaf-monitor shows what nodes publish; it has no influence on a run";
 const STANDBY: &str =
     "the votes are explored exhaustively in sheaf-protocol; a standby is tested with the command";
-const MIRRORS: &str = "a unit and its mirror are compared for drawn inputs in sheaf-protocol; deaths are tested with the command";
+const MIRRORS: &str = "a unit and its mirror are compared for drawn inputs in sheaf-protocol, and die in worlds of the drivers (`--drivers mirrors`)";
 const AGENTS: &str = "starts processes of nodes on hosts; no role or driver knows of it";
 const HOOKS: &str = "the process of a run calls commands of the user; no role or driver waits for them";
 const PARTITIONS: &str =

@@ -5,6 +5,7 @@ mod barrel;
 mod checker;
 mod drivers;
 mod farm;
+mod mirrors;
 mod outputs;
 mod scenarios;
 mod shrink;

@@ -204,6 +204,7 @@ impl Settings {
     pub(super) fn builder(&self) -> BuilderConfig {
         let sources = |index: u16| ReadoutSources { sources: vec![SourceId(u32::from(index))] };
         BuilderConfig {
+            mirrored: false,
             readouts: (0..self.readouts).map(sources).collect(),
             optional: BTreeSet::new(),
             slots: self.slots,

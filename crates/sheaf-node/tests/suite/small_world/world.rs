@@ -205,6 +205,7 @@ impl World {
     /// Steps a builder, which begins a new session when it was given up.
     fn builder(&self, setup: Setup, network: MemoryNetwork) -> Box<dyn NodeDriver> {
         let config = BuilderConfig {
+            mirrored: false,
             readouts: vec![ReadoutSources { sources: vec![SOURCE] }],
             optional: BTreeSet::new(),
             slots: Self::SLOTS,

@@ -22,10 +22,10 @@ fn live_until(builder: &mut BuilderUnit<Size>, end: Timestamp, readout_speaks: b
     let mut now = START;
     while now < end {
         now += Nanos(TIMEOUT.0 / 2);
-        let identity = |node| Identity { node, run: RunNumber(1), session: SessionId(1) };
-        builder.handle_input(now, identity(NodeId::MANAGER).plain(Body::Acknowledge));
+        from_manager_at(builder, now);
         if readout_speaks {
-            builder.handle_input(now, identity(NodeId::readout(1)).plain(Body::Acknowledge));
+            let readout = Identity { node: NodeId::readout(1), run: RunNumber(1), session: SessionId(1) };
+            builder.handle_input(now, readout.plain(Body::Acknowledge));
         }
         builder.handle_timeout(now);
         let _ = requests(builder, now);
@@ -181,4 +181,35 @@ fn a_unit_that_waits_without_limit_gives_up_only_what_an_operator_excludes() {
     builder.handle_timeout(Timestamp(LONG.0 + LATER.0));
     let event = built(&mut builder).expect("an older event has waited long enough");
     assert_eq!((event.id.0, event.incomplete), (5, true));
+}
+
+/// The event manager was frozen when the unit died, and lets its mirror act when it wakes up.
+#[test]
+fn one_with_a_mirror_is_given_up_only_if_the_event_manager_could_let_its_mirror_act() {
+    let mut builder = builder(|config| config.mirrored = true);
+    for readout in 0..2 {
+        builder.handle_link(START, NodeId::readout(readout), LinkStatus::Up);
+    }
+    assign(&mut builder, 5, 1, 1);
+    answer(&mut builder, 0, 5, &[0, 1], &[]);
+    let down = START + TIMEOUT;
+    builder.handle_link(down, NodeId::readout(1), LinkStatus::Down);
+    // A message that was on its way.
+    from_manager_at(&mut builder, down);
+    builder.handle_timeout(LONG);
+    from_manager_at(&mut builder, LONG);
+    builder.handle_timeout(LONG);
+    assert_eq!(built(&mut builder), None, "the event manager has just woken up");
+    let lost_at = LONG + TIMEOUT;
+    from_manager_at(&mut builder, LONG + Nanos(TIMEOUT.0 / 2));
+    from_manager_at(&mut builder, Timestamp(lost_at.0 - 1));
+    builder.handle_timeout(Timestamp(lost_at.0 - 1));
+    assert_eq!(built(&mut builder), None);
+    builder.handle_timeout(lost_at);
+    assert!(built(&mut builder).expect("no mirror acts").incomplete);
+}
+
+fn from_manager_at(builder: &mut BuilderUnit<Size>, now: Timestamp) {
+    let manager = Identity { node: NodeId::MANAGER, run: RunNumber(1), session: SessionId(1) };
+    builder.handle_input(now, manager.plain(Body::Acknowledge));
 }
