@@ -428,6 +428,10 @@ impl Family {
         self.next.lines.remove(process.node.id);
         process.ended = Some(end);
         process.is_replaced = is_replaced;
+        if is_replaced {
+            // Nobody is to call a node that another one acts for. One that is started again listens by itself.
+            process.listener = None;
+        }
         Ok(())
     }
 

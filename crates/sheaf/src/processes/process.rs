@@ -22,7 +22,7 @@ pub(super) struct Process {
     pub(super) is_reported: bool,
     /// Whether another node acted for it when it ended.
     pub(super) is_replaced: bool,
-    /// Kept to start the process again with the same address.
+    /// Kept to start the process again with the same address. `None` while another node acts for it.
     pub(super) listener: Option<TcpListener>,
     pub(super) started: Instant,
     pub(super) restarts: Restarts,
