@@ -19,6 +19,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("farm", farm),
     ("fragment_stream", fragment_stream),
     ("fragment_stream_sealed", fragment_stream_sealed),
+    ("hello", hello),
     ("histograms", histograms),
     ("hit_packets", hit_packets),
     ("message", message),
@@ -41,6 +42,11 @@ pub const TARGETS: &[(&str, Body)] = &[
 /// Frames between a run and an agent, after the handshake.
 pub fn agent_link(bytes: &[u8]) {
     sheaf_agent::fuzz::take_bytes(bytes);
+}
+
+/// A hello, the first frame on a link between nodes.
+pub fn hello(bytes: &[u8]) {
+    sheaf_wire::fuzz::fuzz_hello(bytes);
 }
 
 /// A configuration file.

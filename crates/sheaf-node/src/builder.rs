@@ -115,7 +115,8 @@ impl BuilderNode {
         patience: Patience,
         now: Timestamp,
     ) -> Self {
-        Self::with(role, Outbox::new(endpoint), judgement, patience, now)
+        let outbox = Outbox::new(endpoint, role.identity().session);
+        Self::with(role, outbox, judgement, patience, now)
     }
 
     fn with(
@@ -425,6 +426,7 @@ impl BuilderNode {
     }
 
     fn is_over(&mut self, now: Timestamp) -> bool {
+        self.failed = self.failed.take().or_else(|| self.vigil.leave(self.outbox.reason_to_leave()));
         if self.failed.is_some() {
             return true;
         }

@@ -97,7 +97,8 @@ impl ManagerNode {
         gauges: Arc<Gauges>,
         done: impl FnOnce(RunReport) + Send + 'static,
     ) -> Self {
-        Self::with(role, Outbox::new(endpoint), course, gauges, Box::new(done))
+        let outbox = Outbox::new(endpoint, role.identity().session);
+        Self::with(role, outbox, course, gauges, Box::new(done))
     }
 
     fn with(

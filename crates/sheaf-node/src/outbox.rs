@@ -8,6 +8,7 @@ use sheaf_protocol::liveness::LinkStatus;
 use sheaf_shaping::{Lanes, ShaperConfig};
 use sheaf_telemetry::log_as;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, Refusal, SendError, TimeSlots};
+use sheaf_wire::message::hello::Hello;
 use sheaf_wire::message::{Body, DecodeError, Header, Message};
 use sheaf_wire::{ByteCount, Nanos, NodeId, Role, SessionId, Span, Timestamp};
 use std::cell::Cell;
@@ -17,10 +18,12 @@ use std::mem::{Discriminant, discriminant};
 mod arriving;
 mod mirrors;
 mod replicas;
+mod versions;
 
 pub use arriving::Arriving;
 use mirrors::MirrorLinks;
 use replicas::MemberLinks;
+use versions::Versions;
 
 /// Time for which a node that has closed waits for the last acknowledgements: an event manager for its own to leave, any other node after the
 /// event manager has ended.
@@ -156,6 +159,8 @@ pub struct Outbox {
     ignored: Option<NodeId>,
     /// Whether this node is a replica of the event manager.
     is_replica: bool,
+    /// Versions of the protocol that the peers speak.
+    versions: Versions,
     stats: OutboxStats,
     /// Counts of earlier runs.
     before: OutboxStats,
@@ -176,9 +181,9 @@ impl OutboxStats {
 }
 
 impl Outbox {
-    /// An outbox on `endpoint`.
+    /// An outbox on `endpoint`, for a node in this session.
     #[must_use]
-    pub fn new(endpoint: Box<dyn Endpoint>) -> Self {
+    pub fn new(endpoint: Box<dyn Endpoint>, session: SessionId) -> Self {
         Self {
             endpoint,
             backlog: BTreeMap::new(),
@@ -191,6 +196,7 @@ impl Outbox {
             mirrors: None,
             ignored: None,
             is_replica: false,
+            versions: Versions::new(session),
             stats: OutboxStats::default(),
             before: OutboxStats::default(),
         }
@@ -327,8 +333,9 @@ impl Outbox {
     }
 
     fn shape_or_send(&mut self, now: Timestamp, to: NodeId, frame: Frame, kind: Kind) {
+        let is_parted = self.is_parted_from(to);
         match &mut self.lanes {
-            Some(slotted) if to.role == Role::Builder => {
+            Some(slotted) if to.role == Role::Builder && !is_parted => {
                 let builder = usize::from(to.index);
                 if slotted.lanes.len_of(builder) >= BACKLOG_FRAMES {
                     self.stats.dropped_frames += 1;
@@ -343,6 +350,10 @@ impl Outbox {
     }
 
     fn send_or_keep(&mut self, to: NodeId, frame: Frame, kind: Kind) {
+        if self.is_parted_from(to) {
+            self.stats.dropped_frames += 1;
+            return;
+        }
         match self.backlog.get_mut(&to) {
             Some(waiting) if !waiting.frames.is_empty() => {
                 if self.is_replica && kind == Kind::SignOfLife {
@@ -396,6 +407,10 @@ impl Outbox {
         while let Some(event) = self.endpoint.poll() {
             match event {
                 Event::Received { from, .. } if self.ignored == Some(from) => {}
+                Event::Received { from, frame } if Hello::is_begun_by(&frame.head) => {
+                    self.hear_hello(from, &frame.head);
+                }
+                Event::Received { from, .. } if self.is_parted_from(from) => {}
                 Event::Received { from, frame } => {
                     let message = self.check(from, decode(frame));
                     let message = message.and_then(|message| self.admit(from, message));
@@ -405,6 +420,7 @@ impl Outbox {
                 }
                 Event::PeerUp { peer } => {
                     log::debug!("{}: link to {peer} is up", self.endpoint.node());
+                    self.say_hello(peer);
                     self.note_link(peer, LinkStatus::Up);
                 }
                 Event::PeerDown { peer, reason } => self.peer_down(peer, reason),
@@ -430,6 +446,7 @@ impl Outbox {
                     "{node}: a message from {from} claims to be from {claimed}; dropped"
                 );
             }
+            Err(DecodeError::WrongVersion(version)) => self.judge(from, &Hello::unsaid(version)),
             Err(error) => log_as!(
                 MESSAGE_BAD, node = self.endpoint.node(), peer = from;
                 "{}: a message from {from} was dropped: {error}", self.endpoint.node()
@@ -446,7 +463,14 @@ impl Outbox {
                 "{}: link to {peer} is down: {reason}", self.endpoint.node()
             );
         }
-        self.note_link(peer, LinkStatus::Down);
+        if !self.forget_parting(peer) {
+            self.note_link(peer, LinkStatus::Down);
+        }
+        self.drop_waiting(peer);
+    }
+
+    /// Drops what waits for a peer.
+    fn drop_waiting(&mut self, peer: NodeId) {
         let waiting = self.backlog.remove(&peer).unwrap_or_default();
         self.is_room_made = true;
         self.stats.dropped_frames += waiting.frames.len() as u64;

@@ -54,7 +54,8 @@ impl OutputNode {
         patience: Patience,
         now: Timestamp,
     ) -> Self {
-        Self::with(role, Outbox::new(endpoint), sink, patience, now)
+        let outbox = Outbox::new(endpoint, role.identity().session);
+        Self::with(role, outbox, sink, patience, now)
     }
 
     /// Makes an output node of the run that follows another one in this node.
@@ -170,6 +171,7 @@ impl OutputNode {
     }
 
     fn is_over(&mut self, now: Timestamp) -> bool {
+        self.failed = self.failed.take().or_else(|| self.vigil.leave(self.outbox.reason_to_leave()));
         if self.failed.is_some() {
             return true;
         }

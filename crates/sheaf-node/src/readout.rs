@@ -108,7 +108,8 @@ impl ReadoutNode {
         now: Timestamp,
     ) -> Self {
         let inputs = sources.into_iter().map(Input::new).collect();
-        let (outbox, parcels) = (Outbox::new(endpoint), Parcels::default());
+        let outbox = Outbox::new(endpoint, role.identity().session);
+        let parcels = Parcels::default();
         Self::with(role, (outbox, parcels, inputs), patience, now)
     }
 
@@ -433,6 +434,7 @@ impl ReadoutNode {
     }
 
     fn is_over(&mut self, now: Timestamp) -> bool {
+        self.failed = self.failed.take().or_else(|| self.vigil.leave(self.outbox.reason_to_leave()));
         if self.failed.is_some() || self.is_superseded {
             return true;
         }

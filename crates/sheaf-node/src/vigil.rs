@@ -39,6 +39,11 @@ impl Vigil {
         !may_be_asked || self.end(now, manager).is_some()
     }
 
+    /// Returns the error of a node that leaves the run for its version.
+    pub(crate) fn leave(&self, reason: Option<&str>) -> Option<NodeError> {
+        reason.map(|why| NodeError::NoCommonVersion { node: self.node, why: why.to_owned() })
+    }
+
     /// Returns the reason why the node gives up, if it does.
     pub(crate) fn end(&self, now: Timestamp, manager: &Liveness) -> Option<NodeError> {
         let mut manager = *manager;

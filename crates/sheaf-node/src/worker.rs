@@ -141,6 +141,14 @@ pub enum NodeError {
         "the event manager lost its standby and a majority of the nodes that vote which replica is active; see the log for why they ended"
     )]
     NoQuorum,
+    /// The node and one that it needs speak no common version of the protocol.
+    #[error("{node} left the run: {why}")]
+    NoCommonVersion {
+        /// The node.
+        node: NodeId,
+        /// Both nodes, their software and versions, and the remedy.
+        why: String,
+    },
     /// A program that feeds a source declined the start of the run.
     #[error("a program that feeds {0} declined the start of the run; its reason is in the log above")]
     StartDeclined(NodeId),
@@ -150,10 +158,12 @@ pub enum NodeError {
     )]
     FilterNotLoaded(NodeId),
     /// The run never began: there is no builder unit, or no readout unit, or a requirement is not met.
-    #[error("the run could not start: {} did not appear", list(.absent))]
+    #[error("the run could not start: {} did not appear{}", list(.absent), reasons(.refused))]
     StartFailed {
         /// Nodes that did not appear.
         absent: Vec<NodeId>,
+        /// Reasons for which some of them have no link with the event manager.
+        refused: Vec<String>,
         /// Name of the requirement, if that is the reason.
         requirement: Option<String>,
     },
@@ -180,6 +190,11 @@ pub(crate) fn word(role: Role) -> &'static str {
 /// Nodes with commas between them.
 pub(crate) fn list(nodes: &[NodeId]) -> String {
     nodes.iter().map(NodeId::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Reasons for which nodes were refused, as the end of a sentence.
+pub fn reasons(refused: &[String]) -> String {
+    refused.iter().map(|why| format!("; {why}")).collect()
 }
 
 /// Recent times of a worker asleep and awake.

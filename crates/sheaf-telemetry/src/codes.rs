@@ -137,6 +137,8 @@ codes! {
     LINK_DOWN = Warning "link-down" "Check whether the peer still runs, and the network to its host. Nodes connect again by themselves.";
     /// A node cannot connect with a peer, or one of the two refuses the other.
     LINK_REFUSED = Warning "link-refused" "The message has the reason: another key, another run, another release, or an address that is not reachable.";
+    /// Two nodes of different releases use a version of the protocol that both speak.
+    RELEASES_DIFFER = Info "releases-differ" "";
     /// A message from a peer could not be parsed, or was not of the peer at the other end; it was dropped.
     MESSAGE_BAD = Warning "message-bad" "Run the same release on all nodes. If it goes on, check the network hardware.";
     /// A message is longer than the transport allows, and was not sent.

@@ -6,9 +6,10 @@
 use crate::checksum::{crc32c, crc32c_append};
 use crate::ethernet::{ETHERTYPE, FRAME_HEAD_BYTES, FrameHead, FrameKind, MacAddress, seal_frame};
 use crate::file::file_header_checksum;
+use crate::message::hello::{Hello, VersionRange};
 use crate::message::layout::{self, FragmentBytes, HeaderBytes, MissingBytes};
 use crate::message::{DecodeError, Message};
-use crate::{NodeId, RunNumber, event_file, stream_file};
+use crate::{NodeId, RunNumber, SessionId, event_file, stream_file};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::mem::{offset_of, size_of};
@@ -43,6 +44,36 @@ pub fn fuzz_message(bytes: &[u8]) {
     assert_eq!(joined, payload, "every payload byte is in one fragment");
     assert_eq!(Message::decode(&encoded, &mut payload.clone()).as_ref(), Ok(&message));
     assert_eq!(Message::decode(&encoded, &mut pieces), Ok(message), "payload in pieces is the same payload");
+}
+
+/// Parses `bytes` as a hello, as they are and with a right checksum. A parsed hello must be the same after encoding.
+///
+/// # Panics
+/// If the parser violates its contract.
+pub fn fuzz_hello(bytes: &[u8]) {
+    let mut sealed = bytes.to_vec();
+    crate::message::hello::seal(&mut sealed);
+    for bytes in [bytes, &sealed] {
+        match Hello::parse(bytes) {
+            Err(error) => assert!(!error.to_string().is_empty(), "an error says what is wrong"),
+            Ok(hello) => assert_eq!(Hello::parse(&hello.emit()), Ok(hello)),
+        }
+    }
+}
+
+/// Some hellos, for the fuzzer to begin with: name and bytes.
+#[must_use]
+pub fn hello_seeds() -> Vec<(String, Vec<u8>)> {
+    let said = |software: &str, host: &str, versions| {
+        let (software, host) = (software.to_owned(), host.to_owned());
+        Hello { session: SessionId(0x1234), versions, software, host }.emit()
+    };
+    let later = VersionRange { oldest: 4, newest: 9 };
+    vec![
+        ("own".to_owned(), said("sheaf 0.1.0", "daq1", VersionRange::OWN)),
+        ("later".to_owned(), said("sheaf 9.0.0", "daq2", later)),
+        ("without_texts".to_owned(), said("", "", VersionRange::OWN)),
+    ]
 }
 
 /// The run that frames of raw Ethernet are read in.

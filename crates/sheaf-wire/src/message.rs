@@ -12,6 +12,7 @@
 mod codec;
 mod delivery;
 mod exclusion;
+pub mod hello;
 mod inputs;
 pub mod layout;
 mod mirror;

@@ -3,6 +3,7 @@
 use crate::plan::Plan;
 use sheaf_node::NodeError;
 use sheaf_node::telemetry::NodeNames;
+use sheaf_node::worker::reasons;
 use sheaf_wire::{Nanos, NodeId, Role};
 
 impl Plan {
@@ -32,7 +33,7 @@ impl Plan {
     /// Explains why a node did not do all of its work, and what to check.
     pub(crate) fn explain(&self, error: &NodeError) -> String {
         match error {
-            NodeError::StartFailed { absent, requirement } => {
+            NodeError::StartFailed { absent, refused, requirement } => {
                 let names: Vec<_> = absent.iter().map(|id| self.full_name(*id)).collect();
                 let waited = self.config.manager.start_timeout;
                 let needs = match requirement {
@@ -44,8 +45,9 @@ impl Plan {
                     None => "a run needs a readout unit and a builder unit".to_owned(),
                 };
                 format!(
-                    "the run could not start: {} did not appear within {waited}; {needs}",
-                    names.join(", ")
+                    "the run could not start: {} did not appear within {waited}; {needs}{}",
+                    names.join(", "),
+                    reasons(refused)
                 )
             }
             NodeError::ManagerSilent { node, silence } => self.explain_silence(*node, *silence),

@@ -24,6 +24,7 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "config" => config::seeds(),
         "datagram" => datagrams::single(&mut dice),
         "described_packets" => sheaf_source::described::fuzz::seeds(),
+        "hello" => sheaf_wire::fuzz::hello_seeds(),
         "histograms" => sheaf_histogram::fuzz::seeds(),
         "hit_packets" => sheaf_source::timed::hit_records::fuzz::seeds(),
         "ethernet_frame" => sheaf_wire::fuzz::ethernet_frame_seeds(),

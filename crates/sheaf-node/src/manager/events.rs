@@ -73,7 +73,9 @@ impl ManagerNode {
                 }
                 ManagerEvent::StartFailed { absent, requirement } => {
                     let requirement = requirement.map(|index| self.requirement(index).to_owned());
-                    self.failed = Some(NodeError::StartFailed { absent, requirement });
+                    let reason = |node: &NodeId| self.outbox.reason_against(*node).map(str::to_owned);
+                    let refused = absent.iter().filter_map(reason).collect();
+                    self.failed = Some(NodeError::StartFailed { absent, refused, requirement });
                 }
                 ManagerEvent::RequirementUnmet { requirement, missing } => {
                     self.note_unmet(now, requirement, &missing);

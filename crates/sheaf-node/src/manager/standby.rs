@@ -143,6 +143,7 @@ impl ManagerNode {
             self.heed_pair(replica, local, event);
         }
         let now = replica.time(local);
+        self.part_from_other(replica);
         if replica.leaves && !replica.acts && self.course.stop.load(Ordering::Relaxed) {
             replica.pair.leave();
         }
@@ -370,6 +371,7 @@ impl ManagerNode {
             Retirement::Unreadable => {
                 "the state that it was sent cannot be read: both must be the same version of sheaf".to_owned()
             }
+            Retirement::OtherRelease => "the two are of different releases of sheaf".to_owned(),
             Retirement::Unfounded => "the event manager ended before the run began".to_owned(),
             Retirement::Left => "it leaves as requested".to_owned(),
             Retirement::NoQuorum => "a majority of the voters does not answer".to_owned(),
@@ -380,6 +382,17 @@ impl ManagerNode {
         }
         replica.acts = false;
         self.report.retired = Some(why);
+    }
+
+    /// Ends a standby that cannot talk to the event manager, because the two are of different releases.
+    fn part_from_other(&mut self, replica: &mut Replica) {
+        let other = replica.me.node.other_replica();
+        if !replica.acts && self.report.retired.is_none() && self.outbox.is_parted_from(other) {
+            let (node, why) =
+                (replica.me.node, self.outbox.reason_against(other).unwrap_or_default().to_owned());
+            self.failed = Some(NodeError::NoCommonVersion { node, why });
+            self.retire(replica, Retirement::OtherRelease);
+        }
     }
 
     /// Returns how the worker goes on, if the part of this replica in the run is over.

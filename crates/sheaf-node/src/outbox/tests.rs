@@ -63,7 +63,7 @@ fn transmit(sequence: u64, acknowledged: u64) -> Transmit<Bytes> {
 /// Headers of the messages that arrive of those that were sent while the link took nothing.
 fn arrived_of(sent: impl IntoIterator<Item = Transmit<Bytes>>) -> Vec<Message<Bytes>> {
     let link = Arc::new(Mutex::new(Line::default()));
-    let mut outbox = Outbox::new(Box::new(Narrow(link.clone())));
+    let mut outbox = Outbox::new(Box::new(Narrow(link.clone())), ME.session);
     sent.into_iter().for_each(|transmit| outbox.send(transmit));
     link.lock().expect("nobody panicked").room = 100;
     outbox.flush();
@@ -135,7 +135,7 @@ fn answer(builder: u16) -> Transmit<Bytes> {
 #[test]
 fn a_builder_unit_whose_link_is_full_has_room_again_when_frames_have_left() {
     let link = Arc::new(Mutex::new(Line::default()));
-    let mut outbox = Outbox::new(Box::new(Narrow(link.clone())));
+    let mut outbox = Outbox::new(Box::new(Narrow(link.clone())), ME.session);
     let mut waiting = 0;
     while outbox.has_room(0) {
         outbox.send(answer(0));

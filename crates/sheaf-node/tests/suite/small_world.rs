@@ -181,7 +181,7 @@ fn an_event_manager_without_builders_names_the_absent_nodes() {
     world.kill(NodeId::builder(0));
     world.run_to_end();
     let absent = vec![NodeId::builder(0)];
-    assert_eq!(world.errors, [NodeError::StartFailed { absent, requirement: None }]);
+    assert_eq!(world.errors, [NodeError::StartFailed { absent, refused: vec![], requirement: None }]);
     assert_eq!(world.report().imbalances(1), [""; 0], "a run that did not begin owes no books");
 }
 

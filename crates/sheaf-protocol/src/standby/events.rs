@@ -17,6 +17,8 @@ pub enum Retirement {
     NoQuorum,
     /// The snapshot that it was sent cannot be read.
     Unreadable,
+    /// The other replica is of another release, and takes part in the run.
+    OtherRelease,
     /// It leaves the run on request.
     Left,
 }

@@ -9,9 +9,10 @@ mod record;
 mod status;
 mod vote;
 
+use super::hello::VersionRange;
 use super::layout::{
     CommandBytes, ExclusionBytes, FenceBytes, FragmentBytes, HeaderBytes, Kind, MAGIC, MAX_HEAD_BYTES,
-    MirrorBytes, PartRequestBytes, ReadoutExclusionBytes, ReadoutStatusBytes, RecordedBytes, RenumberBytes,
+    MirrorBytes, OLDEST_VERSION, PartRequestBytes, ReadoutExclusionBytes, ReadoutStatusBytes, RecordedBytes, RenumberBytes,
     RenumberedBytes, RequestBytes, ShapeBytes, SuperFragmentsBytes, VERSION,
 };
 use super::{
@@ -46,7 +47,8 @@ pub enum DecodeError {
     WrongMagic([u8; 2]),
     /// Another version of the protocol.
     #[error(
-        "message has protocol version {0}, this node speaks {VERSION}; run the same release on all nodes"
+        "message has protocol version {0}, this node speaks {own}; run the same release on all nodes",
+        own = VersionRange::OWN
     )]
     WrongVersion(u8),
     /// The head contains another size.
@@ -422,7 +424,7 @@ fn check_header(head: &[u8]) -> Result<(Kind, Header, u64), DecodeError> {
     if fixed.magic != MAGIC {
         return Err(DecodeError::WrongMagic(fixed.magic));
     }
-    if fixed.version != VERSION {
+    if !(OLDEST_VERSION..=VERSION).contains(&fixed.version) {
         return Err(DecodeError::WrongVersion(fixed.version));
     }
     let declared = fixed.head_bytes.get() as usize;

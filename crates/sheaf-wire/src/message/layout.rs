@@ -17,8 +17,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// The first two bytes of every message.
 pub const MAGIC: [u8; 2] = *b"SF";
 
-/// The version of the messages. A receiver refuses every other.
+/// The version of the messages, and the newest that this program speaks.
 pub const VERSION: u8 = 3;
+
+/// The oldest version of the messages that this program speaks. A receiver refuses older ones, and newer ones than [`VERSION`].
+pub const OLDEST_VERSION: u8 = 3;
 
 /// Maximum size of a message head: a larger length is refused before anything is allocated.
 pub const MAX_HEAD_BYTES: usize = 4 << 20;

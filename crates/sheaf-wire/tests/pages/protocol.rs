@@ -3,6 +3,7 @@
 use crate::page::{self, LAYOUT, assert_layouts, block, hex, shape, table, tables, unhex};
 use bytes::Bytes;
 use sheaf_wire::checksum::crc32c;
+use sheaf_wire::message::hello::{self, Hello, VersionRange};
 use sheaf_wire::message::layout::{self, Kind};
 use sheaf_wire::message::{Body, Command, Finished, Header, Message, Request, SuperFragments};
 use sheaf_wire::{
@@ -85,6 +86,10 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
             shape!(layout::AcceptedBytes: ballot, term, in_sync_0, in_sync_1, active, reserved),
         ),
         ("Voter", shape!(layout::VoterBytes: session, node, reserved)),
+        (
+            "Hello",
+            shape!(hello::HelloBytes: magic, checksum, session, oldest, newest, software_bytes, host_bytes),
+        ),
     ];
     assert_layouts(&page(), &layouts);
 }
@@ -147,6 +152,27 @@ fn magic_version_and_limit_are_those_of_the_code() {
     assert!(page.contains(&format!("({} bytes)", layout::MAX_HEAD_BYTES)));
     let check_value = format!("`{:08x}`", crc32c(b"123456789"));
     assert!(page.contains(&check_value), "{check_value}");
+}
+
+#[test]
+fn the_hello_is_that_of_the_code() {
+    let page = page();
+    let VersionRange { oldest, newest } = VersionRange::OWN;
+    assert!(page.contains(&format!("this release versions {oldest} to {newest}.")));
+    assert!(page.contains(&format!("`{}`", String::from_utf8_lossy(&hello::MAGIC))));
+    assert!(page.contains(&format!("zeros to {} bytes", hello::HELLO_BYTES)));
+    let said = Hello {
+        session: SessionId(0x1234),
+        versions: VersionRange::OWN,
+        software: "sheaf 0.1.0".to_owned(),
+        host: "daq5".to_owned(),
+    };
+    let shown = block(&page, "hex hello");
+    let bytes = said.emit();
+    let (start, rest) = bytes.split_at(48);
+    assert!(rest.iter().all(|byte| *byte == 0));
+    assert_eq!(shown, hex(start));
+    assert_eq!(Hello::parse(&bytes), Ok(said));
 }
 
 fn header(sender: NodeId, session: u64) -> Header {

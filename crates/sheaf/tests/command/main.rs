@@ -61,6 +61,7 @@ mod lossy;
 mod map;
 mod memory;
 mod mirrors;
+mod mixed_versions;
 mod monitor;
 mod nodes;
 mod notices;

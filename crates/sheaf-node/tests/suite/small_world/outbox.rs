@@ -38,7 +38,8 @@ fn pair() -> (MemoryEndpoint, MemoryEndpoint) {
 #[test]
 fn frames_that_a_full_link_refuses_come_later_and_in_order() {
     let (builder, readout) = pair();
-    let (mut builder, mut readout) = (Outbox::new(Box::new(builder)), Outbox::new(Box::new(readout)));
+    let (mut builder, mut readout) =
+        (Outbox::new(Box::new(builder), SessionId(1)), Outbox::new(Box::new(readout), SessionId(1)));
     assert!(builder.poll::<Bytes>().is_none() && readout.poll::<Bytes>().is_none(), "the links come up");
     let sent = 5 * LINK_FRAMES as u64;
     for event in 0..sent {
@@ -58,7 +59,8 @@ fn frames_that_a_full_link_refuses_come_later_and_in_order() {
 #[test]
 fn acknowledgements_do_not_accumulate_before_a_full_link() {
     let (builder, readout) = pair();
-    let (mut builder, mut readout) = (Outbox::new(Box::new(builder)), Outbox::new(Box::new(readout)));
+    let (mut builder, mut readout) =
+        (Outbox::new(Box::new(builder), SessionId(1)), Outbox::new(Box::new(readout), SessionId(1)));
     assert!(builder.poll::<Bytes>().is_none() && readout.poll::<Bytes>().is_none(), "the links come up");
     let to = NodeId::readout(0);
     let me = Identity { node: NodeId::builder(0), run: RunNumber(1), session: SessionId(1) };
@@ -83,7 +85,7 @@ fn acknowledgements_do_not_accumulate_before_a_full_link() {
 #[test]
 fn unreadable_frames_are_only_counted() {
     let (mut builder, readout) = pair();
-    let mut readout = Outbox::new(Box::new(readout));
+    let mut readout = Outbox::new(Box::new(readout), SessionId(1));
     assert!(builder.poll().is_some() && readout.poll::<Bytes>().is_none(), "the links come up");
     let frame = |message: Message<Bytes>| {
         let mut head = Vec::new();
@@ -103,7 +105,7 @@ fn unreadable_frames_are_only_counted() {
 #[test]
 fn frames_that_no_link_takes_are_counted() {
     let (builder, _readout) = pair();
-    let mut builder = Outbox::new(Box::new(builder));
+    let mut builder = Outbox::new(Box::new(builder), SessionId(1));
     assert!(builder.poll::<Bytes>().is_none());
     let ranges = (0..1000).map(|event| EventRange { first: EventId(2 * event), count: 1, attempt: 1 });
     let me = Identity { node: NodeId::builder(0), run: RunNumber(1), session: SessionId(1) };
