@@ -34,5 +34,6 @@ pub use credentials::Credentials;
 pub use database::Database;
 pub use error::DatabaseError;
 pub use row::{RunRow, Table};
+pub use schema::SCHEMA;
 pub use session::Value;
 pub use url::{Url, UrlError};

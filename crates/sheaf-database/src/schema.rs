@@ -6,6 +6,9 @@ use crate::session::{Session, Value};
 /// Migrations, the first making schema 1.
 const MIGRATIONS: [&str; 2] = [include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
 
+/// The schema of this version: the number of migrations.
+pub const SCHEMA: usize = MIGRATIONS.len();
+
 /// Table of the migrations that were made.
 pub(crate) const TABLE: &str = "schema_version";
 

@@ -13,7 +13,8 @@ pub enum RecordError {
     Shape(String),
     /// It has another format or version.
     #[error(
-        "it has the format `{format}`, version {version}; this version of Sheaf reads `{}`, version {}",
+        "it has the format `{format}`, version {version}; this version of Sheaf reads `{}`, version {}; read it with the \
+         version that made it, or a later one",
         HistogramRecord::FORMAT,
         HistogramRecord::VERSION
     )]

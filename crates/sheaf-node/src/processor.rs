@@ -24,7 +24,7 @@ use sheaf_key::KeyError;
 use sheaf_protocol::farm::{self, Ticket, Word};
 use sheaf_shm::door::VisitError;
 use sheaf_tcp::{GuestError, TlsError};
-use sheaf_wire::farm::{FromDispatcher, FromProcessor, Times};
+use sheaf_wire::farm::{FromDispatcher, FromProcessor, Times, explain};
 use sheaf_wire::message::DecodeError;
 use sheaf_wire::{Event, Fragment, Nanos, Verdict};
 use std::path::{Path, PathBuf};
@@ -109,7 +109,7 @@ pub enum ProcessorError {
     #[error("{0} has several sockets for processors; name one of them, such as {1}")]
     SeveralDoors(PathBuf, PathBuf),
     /// The dispatcher speaks another version.
-    #[error("the run is of another release: {0}")]
+    #[error("cannot join the run: {}", explain(.0))]
     Welcome(DecodeError),
     /// An invalid record.
     #[error("the dispatcher sent an invalid record: {0}")]

@@ -66,8 +66,12 @@ pub(crate) enum ReadFault {
     /// The path cannot be opened, or is no regular file.
     #[error(transparent)]
     Open(#[from] io::Error),
-    #[error("it is not `{FORMAT}` version {VERSION}")]
+    #[error("it is not a file of the format `{FORMAT}`")]
     Format,
+    #[error(
+        "it is `{FORMAT}` version {0}, this release reads version {VERSION}; read it with the release of sheaf that made it, or a later one"
+    )]
+    Version(u32),
     #[error("{column} ends at {len}, before {end}")]
     Short { column: String, len: u64, end: u64 },
     #[error("{column} has offsets that decrease or lie beyond the end")]

@@ -25,7 +25,7 @@ pub(crate) use lists::{checksum_of, read_lists};
 pub use lock::{Holder, LOCK_NAME, RunLock};
 pub use manifest::{
     CodeRecord, CommandRecord, ConfigurationOrigin, EndRecord, HistogramsRecord, HookRecord, HostRecord,
-    Manifest, ManifestError, SequenceRecord, SessionRecord, ValueRecord,
+    MANIFEST_VERSION, Manifest, ManifestError, SequenceRecord, SessionRecord, ValueRecord,
 };
 pub(crate) use open_file::{OpenFile, is_hdf5};
 pub use reader::{RunCounts, RunReader};

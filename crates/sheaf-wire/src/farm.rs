@@ -181,6 +181,18 @@ impl Hello {
     }
 }
 
+/// Returns the problem with a hello or a welcome in words that say what to do.
+#[must_use]
+pub fn explain(error: &DecodeError) -> String {
+    match error {
+        DecodeError::BadValue { field: "version", value } => format!(
+            "it speaks version {value} of the protocol of processors, and this side version {VERSION}; install the same release of sheaf on \
+             both hosts"
+        ),
+        other => format!("it sends no valid greeting: {other}"),
+    }
+}
+
 layout! {
     /// First message of a dispatcher to a processor that joins, 24 bytes; the names of the tags, one on each line, and
     /// the run's configuration follow, both UTF-8.

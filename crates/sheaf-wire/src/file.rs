@@ -34,12 +34,18 @@ pub enum FileFormatError {
         found: [u8; 8],
     },
     /// Another version of the format.
-    #[error("file has format version {found}, this release reads version {supported}")]
+    #[error(
+        "file has format version {found}, this release reads {versions}; read it with {other} release of sheaf",
+        versions = versions(*oldest, *newest),
+        other = if found > newest { "a later" } else { "an earlier" }
+    )]
     WrongVersion {
         /// The version in the header.
         found: u16,
-        /// The latest version that is understood.
-        supported: u16,
+        /// The oldest version that is understood.
+        oldest: u16,
+        /// The newest version that is understood.
+        newest: u16,
     },
     /// Not the start of a record.
     #[error("{what} starts with the marker {found:08x}")]
@@ -143,9 +149,18 @@ pub(crate) fn check_start(
         return Err(FileFormatError::WrongMagic { expected: magic, found });
     }
     if !read.contains(&version) {
-        return Err(FileFormatError::WrongVersion { found: version, supported: *read.end() });
+        return Err(FileFormatError::WrongVersion {
+            found: version,
+            oldest: *read.start(),
+            newest: *read.end(),
+        });
     }
     Ok(())
+}
+
+/// Returns a range of versions in words.
+fn versions(oldest: u16, newest: u16) -> String {
+    if oldest == newest { format!("version {newest}") } else { format!("versions {oldest} to {newest}") }
 }
 
 /// Returns the length of a file's metadata.

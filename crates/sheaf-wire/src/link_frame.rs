@@ -75,7 +75,9 @@ pub enum LinkFrameError {
         called: &'static str,
     },
     /// Another version.
-    #[error("frame has version {found}, this release speaks version {spoken}")]
+    #[error(
+        "frame has version {found}, this release speaks version {spoken}; run the same release of sheaf on both sides"
+    )]
     WrongVersion {
         /// The version in the frame.
         found: u8,

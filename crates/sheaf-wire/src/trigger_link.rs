@@ -186,7 +186,7 @@ codes! {
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::OtherVersion => "the supervisor uses another version of the trigger protocol",
+            Self::OtherVersion => "the supervisor uses another version of the trigger protocol; use the same release of sheaf",
             Self::SupervisorTaken => "another trigger supervisor is connected",
             Self::InvalidMessage => "the supervisor sent an invalid message",
             Self::RunEnded => "the run has ended",

@@ -17,7 +17,7 @@ use sheaf_protocol::farm::{Departure, Seat, Ticket};
 use sheaf_tcp::{GuestId, HostEvent, HostOptions, TcpError, TcpHost};
 use sheaf_telemetry::log_as;
 use sheaf_transport::{Frame, SendError};
-use sheaf_wire::farm::{CLOSE_RECORD, Hello, Welcome, WordReader, split_words};
+use sheaf_wire::farm::{CLOSE_RECORD, Hello, Welcome, WordReader, explain, split_words};
 use sheaf_wire::{ByteCount, Event, Nanos, NodeId, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -456,9 +456,7 @@ impl Porter {
                 self.pending.insert(guest, VecDeque::new());
                 self.tell(News::Entered(guest, hello, address));
             }
-            Err(error) => {
-                self.turn_away(guest, address, &format!("its greeting is not of this release ({error})"))
-            }
+            Err(error) => self.turn_away(guest, address, &explain(&error)),
         }
     }
 

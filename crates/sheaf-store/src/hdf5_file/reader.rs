@@ -185,8 +185,10 @@ impl Reader {
         let file = File::open(path)?;
         let format = text(&file, "format");
         let version = file.attr("version").and_then(|attribute| attribute.read_scalar::<u32>());
-        if format.as_deref() != Some(FORMAT) || version.as_ref().ok() != Some(&VERSION) {
-            return Err(ReadFault::Format);
+        match version {
+            Ok(VERSION) if format.as_deref() == Some(FORMAT) => {}
+            Ok(other) if format.as_deref() == Some(FORMAT) => return Err(ReadFault::Version(other)),
+            _ => return Err(ReadFault::Format),
         }
         let columns = Columns::open(&file)?;
         let records = RecordColumns::open(&file)?;

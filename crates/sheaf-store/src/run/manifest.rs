@@ -19,7 +19,8 @@ const CHECKSUM: &str = "\"manifest_crc32c\": \"";
 const CHECKSUM_DIGITS: usize = 8;
 
 const FORMAT: &str = "sheaf-run";
-const VERSION: u32 = 1;
+/// The version of the manifest, and the only one that is read.
+pub const MANIFEST_VERSION: u32 = 1;
 
 /// The metadata of a run directory. In JSON, nodes are names (`"bu0"`), sessions are hexadecimal text as in
 /// the names of the files, and times are nanoseconds since 1970.
@@ -317,7 +318,10 @@ pub enum ManifestError {
         error: serde_json::Error,
     },
     /// It is of another version.
-    #[error("manifest {path} is `{format}` version {version}, this release reads `sheaf-run` version 1")]
+    #[error(
+        "manifest {path} is `{format}` version {version}, this release reads `{FORMAT}` version {MANIFEST_VERSION}; read the run with the release of \
+         sheaf that made it, or a later one"
+    )]
     WrongVersion {
         /// The file.
         path: PathBuf,
@@ -334,7 +338,7 @@ impl Manifest {
     pub fn new(run: RunNumber, software: &str, created: Timestamp, configuration: &str) -> Self {
         Self {
             format: FORMAT.to_owned(),
-            version: VERSION,
+            version: MANIFEST_VERSION,
             run,
             software: software.to_owned(),
             created,
@@ -374,7 +378,7 @@ impl Manifest {
             Ok(manifest) => manifest,
             Err(error) => return Err(ManifestError::Shape { path, error }),
         };
-        if manifest.format != FORMAT || manifest.version != VERSION {
+        if manifest.format != FORMAT || manifest.version != MANIFEST_VERSION {
             return Err(ManifestError::WrongVersion {
                 path,
                 format: manifest.format,

@@ -297,7 +297,11 @@ fn a_wrong_manifest_is_refused_with_its_name_and_what_would_be_right() {
     let good = fs::read_to_string(&path).unwrap();
     for (from, to, says) in [
         ("\"bu2\"", "\"7\"", "`7` is not a node, such as `bu0`"),
-        ("\"version\": 1", "\"version\": 2", "version 2, this release reads `sheaf-run` version 1"),
+        (
+            "\"version\": 1",
+            "\"version\": 2",
+            "version 2, this release reads `sheaf-run` version 1; read the run with",
+        ),
         ("\"committed\": 4", "\"committed\": -4", "expected u64"),
     ] {
         assert!(good.contains(from));

@@ -145,6 +145,11 @@ fn a_welcome_comes_out_as_it_went_in_and_other_versions_are_refused() {
         Welcome::read(&bytes),
         Err(DecodeError::BadValue { field: "version", value: u64::from(VERSION) + 1 })
     );
+    let words = explain(&Welcome::read(&bytes).unwrap_err());
+    assert!(
+        words.starts_with("it speaks version 3 of") && words.contains("this side version 2; install"),
+        "{words}"
+    );
 }
 
 #[test]

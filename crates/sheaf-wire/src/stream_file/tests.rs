@@ -82,7 +82,10 @@ fn errors_say_what_is_there_and_what_would_be_right() {
     };
     let mut bytes = header.emit("{}").unwrap();
     bytes[8] = 3;
-    assert_eq!(says(&bytes), "file has format version 3, this release reads version 2");
+    assert_eq!(
+        says(&bytes),
+        "file has format version 3, this release reads versions 1 to 2; read it with a later release of sheaf"
+    );
 }
 
 #[test]
@@ -113,5 +116,8 @@ fn a_later_version_or_a_cut_header_is_refused() {
     assert_eq!(bytes.len(), 48);
     assert!(matches!(StreamHeader::parse(&bytes[..44]), Err(FileFormatError::Truncated { .. })));
     bytes[8] = 3;
-    assert_eq!(StreamHeader::parse(&bytes), Err(FileFormatError::WrongVersion { found: 3, supported: 2 }));
+    assert_eq!(
+        StreamHeader::parse(&bytes),
+        Err(FileFormatError::WrongVersion { found: 3, oldest: 1, newest: 2 })
+    );
 }

@@ -36,6 +36,7 @@ mod feed_in_c;
 mod feed_restart;
 mod feed_secured;
 mod filters;
+mod formats;
 mod free_running;
 mod full_disk;
 mod hanging_disk;

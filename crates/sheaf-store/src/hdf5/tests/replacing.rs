@@ -5,6 +5,7 @@ use crate::event_file::{EXTENSION, FileName, FlushPolicy, SessionName};
 use crate::run::{Manifest, RunReader, SessionRecord, closed_files, seal_session};
 use crate::streams::{StreamRule, StreamsWriter};
 use crate::verify::verify;
+use hdf5_metno::types::VarLenUnicode;
 use sheaf_wire::Tags;
 
 const OWNER: SessionName = SessionName { run: RunNumber(9), node: NodeId::builder(0), session: SessionId(5) };
@@ -234,6 +235,15 @@ fn a_file_that_is_no_file_of_ours_is_refused_with_a_reason() {
     assert!(refused.contains("sheaf-hdf5"), "{refused}");
     fs::write(&path, "no HDF5 at all").unwrap();
     assert!(Reader::open(&path).is_err());
+    let later = File::create(&path).unwrap();
+    let format: VarLenUnicode = FORMAT.parse().unwrap();
+    later.new_attr::<VarLenUnicode>().create("format").unwrap().write_scalar(&format).unwrap();
+    later.new_attr::<u32>().create("version").unwrap().write_scalar(&(VERSION + 1)).unwrap();
+    later.close().unwrap();
+    let refused = verify(&path).unwrap_err().to_string();
+    for part in ["other.h5", "`sheaf-hdf5` version 2, this release reads version 1", "or a later one"] {
+        assert!(refused.contains(part), "{part}: {refused}");
+    }
 }
 
 #[test]
