@@ -2,6 +2,7 @@
 
 use crate::arguments::{LibraryArguments, PreprocessorArguments};
 use crate::blocks::PAGE_BYTES;
+use crate::own_program::own_program;
 use crate::plan::Plan;
 use crate::{Verdict, describe};
 use anyhow::{Context, anyhow};
@@ -43,7 +44,7 @@ impl Library {
     fn launcher(self) -> LaunchWorker {
         Box::new(move || {
             let (stream, its_end) = UnixStream::pair()?;
-            let mut command = Command::new(std::env::current_exe()?);
+            let mut command = Command::new(own_program()?);
             command.arg("preprocessor").arg("--library").arg(&self.path);
             command.args(["--symbol", &self.symbol, "--run", &self.setup.run.to_string()]);
             command.arg(format!("--parameters={}", self.setup.parameters));

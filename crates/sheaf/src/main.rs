@@ -153,6 +153,7 @@ mod numbering;
 mod objects;
 mod one_file;
 mod output;
+mod own_program;
 mod page;
 mod partitions;
 mod people;

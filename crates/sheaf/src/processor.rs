@@ -2,6 +2,7 @@
 
 use crate::arguments::ProcessorArguments;
 use crate::code::Code;
+use crate::own_program::own_program;
 use crate::run_directory::Scratch;
 use crate::summary::WorkerSummary;
 use crate::{Verdict, filters, network, print, signals};
@@ -138,7 +139,7 @@ pub(crate) fn launcher(filter: &sheaf_config::Filter) -> Launch {
 
 /// Starts a worker of this program.
 fn launch(door: &Path) -> std::io::Result<Child> {
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = Command::new(own_program()?);
     command.arg("processor").arg("--join").arg(door).arg("--supervised");
     match log::max_level() {
         log::LevelFilter::Off | log::LevelFilter::Error => command.arg("--quiet"),

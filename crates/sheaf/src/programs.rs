@@ -2,6 +2,7 @@
 
 use crate::Verdict;
 use crate::arguments::GuardArguments;
+use crate::own_program::own_program;
 use crate::plan::Plan;
 use anyhow::{Context, bail};
 use rustix::fs::{Access, access};
@@ -154,7 +155,7 @@ impl Plan {
                 Start { name, sources, arguments, variables, directory, is_own: program.is_none() }
             };
         if let Some(command) = self.poll_command() {
-            let sheaf = std::env::current_exe().context("cannot determine the path of this program")?;
+            let sheaf = own_program().context("cannot determine the path of this program")?;
             let command = std::iter::once(sheaf.into()).chain(command).collect();
             return Ok(vec![start("library".to_owned(), node.sources.clone(), command, None)]);
         }
@@ -181,11 +182,11 @@ pub(crate) struct Start {
 
 /// Returns how the programs are launched: each behind a guard, which is a process of this program.
 pub(crate) fn launcher(starts: Vec<Start>) -> anyhow::Result<LaunchProgram> {
-    let sheaf = std::env::current_exe().context("cannot determine the path of this program")?;
+    own_program().context("cannot determine the path of this program")?;
     Ok(Box::new(move |index, pipe| {
         let Start { arguments, variables, directory, .. } = &starts[index];
         let (stream, its_end) = UnixStream::pair()?;
-        let mut command = Command::new(&sheaf);
+        let mut command = Command::new(own_program()?);
         command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
         if let Some(directory) = directory {
             command.current_dir(directory);

@@ -1,5 +1,6 @@
 //! Rehearsal of a run: its filter, step filter and preprocessor are loaded before it begins.
 
+use crate::own_program::own_program;
 use crate::{
     Verdict, active, code, decoders, describe, filters, library, poll_trigger, print, python, steps,
 };
@@ -23,7 +24,7 @@ pub(crate) fn rehearse(config: &Config, run: RunNumber) -> anyhow::Result<()> {
     if !code::loads_libraries(config) {
         return Ok(());
     }
-    let program = std::env::current_exe().context("cannot determine the path of this program")?;
+    let program = own_program().context("cannot determine the path of this program")?;
     let mut command = Command::new(program);
     command.args(["rehearsal", "--quiet", "--run", &run.to_string()]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -2,6 +2,7 @@
 //! process of a library.
 
 use crate::network;
+use crate::own_program::own_program;
 use crate::plan::Plan;
 use crate::programs::{self, EndingPrograms, Start};
 use anyhow::Context;
@@ -218,7 +219,7 @@ impl Plan {
         let TriggerLibrary { path, symbol, parameters, batch_triggers } = self.loading().trigger.library;
         let path = path.context("`trigger.library.path` is not set")?;
         let path = std::path::absolute(path).context("cannot determine the working directory")?;
-        let sheaf = std::env::current_exe().context("cannot determine the path of this program")?;
+        let sheaf = own_program().context("cannot determine the path of this program")?;
         let mut command: Vec<OsString> = vec![sheaf.into(), "poll-trigger".into()];
         command.extend(["--library".into(), path.into(), "--symbol".into(), symbol.into()]);
         command.push(format!("--parameters={parameters}").into());

@@ -2,6 +2,7 @@
 
 use super::send;
 use crate::host_message::{HostReport, HostRun, read_frame, write_frame};
+use crate::own_program::own_program;
 use anyhow::Context as _;
 use sheaf_agent::{Conversation, EndReason, Received, SendError};
 use sheaf_telemetry::log_as;
@@ -54,7 +55,7 @@ impl HostRuns {
         first: &[u8],
     ) -> anyhow::Result<()> {
         self.end_unconnected();
-        let program = std::env::current_exe().context("cannot determine the path of this program")?;
+        let program = own_program().context("cannot determine the path of this program")?;
         let mut command = Command::new(program);
         command.arg("host-run").stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
         let mut child = command.spawn().context("cannot start the process that looks after the nodes")?;

@@ -3,6 +3,7 @@
 use super::{Life, NodeProcess, ProcessEnd, READY};
 use crate::console;
 use crate::node_output::{self, LastSigns, TakeRecord};
+use crate::own_program::own_program;
 use anyhow::{Context as _, anyhow};
 use rustix::process::{Pid, Signal, kill_process};
 use sheaf_config::NodeConfig;
@@ -82,7 +83,7 @@ impl Launch {
     }
 
     fn command(&self, node: &NodeConfig, is_steered: bool) -> anyhow::Result<Command> {
-        let program = std::env::current_exe().with_context(|| {
+        let program = own_program().with_context(|| {
             format!("cannot determine the path of this program, to start {}: a chroot needs /proc, by `mount -t proc proc DIRECTORY/proc`", node.name)
         })?;
         let mut command = Command::new(program);

@@ -7,6 +7,7 @@ use crate::control_directory::ControlDirectory;
 use crate::controlled::{LaunchDirectory, Line};
 use crate::excluding::Excludables;
 use crate::hooks::{Hooks, OwedHooks};
+use crate::own_program::own_program;
 use crate::page::Page;
 use crate::records::Like;
 use crate::relay::Relayed;
@@ -76,8 +77,7 @@ impl Launcher {
     ) -> anyhow::Result<()> {
         let directory = self.directory.launch(*launch);
         let log = directory.create_log().context("cannot create the log of the run")?;
-        let mut command =
-            Command::new(std::env::current_exe().context("cannot determine the path of this program")?);
+        let mut command = Command::new(own_program().context("cannot determine the path of this program")?);
         command.arg("run").arg("--controlled").arg(directory.path());
         match &settings.like {
             // Beside the run that it is like, where the controller looks for it.

@@ -2,7 +2,7 @@
 //!
 //! A thread of the test is the other node. It writes the bytes of the reference: a greeting, and a hello in a frame.
 
-use crate::child::{Running, ScratchDirectory, wait_until};
+use crate::child::{Running, ScratchDirectory, signal, wait_until, watch};
 use crate::nodes::free_ports;
 use crate::output::{field, number};
 use sheaf_transport::greeting::{GREETING_BYTES, Greeting};
@@ -11,6 +11,7 @@ use sheaf_wire::{NodeId, RunNumber, SessionId};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const EVENTS: u64 = 2_000;
@@ -185,4 +186,23 @@ fn a_standby_of_another_release_is_refused_in_words_and_the_run_goes_on_unprotec
     let summary = ended.json();
     assert_eq!(number(&summary, "ledger.stored"), EVENTS);
     assert_eq!(field(&summary, "kept.all"), true);
+}
+
+#[test]
+fn a_run_whose_program_is_replaced_goes_on_with_its_own() {
+    let scratch = ScratchDirectory::new();
+    let program = scratch.join("sheaf");
+    std::fs::copy(env!("CARGO_BIN_EXE_sheaf"), &program).unwrap();
+    let mut command = Command::new(&program);
+    command.args(["run", "--processes", "--json", "--duration", "0", "--readouts", "1", "--builders", "2"]);
+    command.current_dir(scratch.path());
+    let mut running = watch(command);
+    running.wait_until_said("running: ");
+    let victim = running.wait_for_node("bu1", 0);
+    std::fs::rename(scratch.file("later", "no program at all"), &program).unwrap();
+    signal(victim, "KILL");
+    running.wait_for_node("bu1", victim);
+    running.signal("INT");
+    let summary = running.end().exits(0).json();
+    assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 1);
 }
