@@ -10,6 +10,7 @@
 //! | `smoke` | `smoke`: a short run of the released command, its output verified |
 //! | `mutants` | `mutants`: deliberately planted bugs that the swarm must find |
 //! | `torture` | `torture`: real faults against real runs of the released command |
+//! | `mixed` | `mixed`: the previous release against the present one |
 //! | `fuzz` | `fuzz`, `fuzz-replay`, `fuzz-seeds`, `fuzz-shrink` |
 //! | `bench` | `bench` |
 //! | `instructions` | `instructions`: instruction counts per fragment |
@@ -32,6 +33,7 @@ mod documents;
 mod fuzz;
 mod instructions;
 mod layers;
+mod mixed;
 mod mutants;
 mod openapi;
 mod optional;
@@ -88,6 +90,8 @@ enum Verb {
     Mutants(mutants::MutantsArguments),
     /// Inject faults into real runs of the release build: kills, freezes, starved processors, full and hanging disks.
     Torture(torture::TortureArguments),
+    /// Run the previous release against the present one, one role at a time: each run must be balanced, or refused in words.
+    Mixed(mixed::MixedArguments),
     /// Fuzz one target, or all in turn, with cargo-fuzz. Findings go to `fuzz/corpus` or `fuzz/artifacts`.
     Fuzz(fuzz::FuzzArguments),
     /// Run every committed fuzz input through its parser. Needs neither cargo-fuzz nor a nightly compiler.
@@ -138,6 +142,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Package(arguments) => package::command(&arguments),
         Verb::Mutants(arguments) => mutants::command(&arguments),
         Verb::Torture(arguments) => torture::command(&arguments),
+        Verb::Mixed(arguments) => mixed::command(&arguments),
         Verb::Fuzz(arguments) => fuzz::command(&arguments),
         Verb::FuzzReplay => fuzz::replay(),
         Verb::FuzzSeeds => fuzz::seeds(),

@@ -4,6 +4,7 @@ use crate::build::{self, Profile};
 use crate::documents::{self, DocsTestArguments};
 use crate::fuzz::Limits;
 use crate::instructions::{self, InstructionsArguments};
+use crate::mixed;
 use crate::mutants::{self, MutantsArguments};
 use crate::openapi::OpenapiArguments;
 use crate::optional::{tests, with_optional_parts};
@@ -331,6 +332,7 @@ pub(crate) fn nightly(arguments: &NightlyArguments) -> Result<()> {
     steps.step("slowness", || torture::command(&slowness))?;
     let soak = TortureArguments::for_a_soak(arguments.soak_minutes, arguments.start);
     steps.step("soak", || torture::command(&soak))?;
+    steps.step("mixed releases", mixed::for_a_night)?;
     let limits = Limits { seconds: Some(arguments.seconds), executions: Some(arguments.executions) };
     steps.step("fuzzing", || fuzz::fuzz_all(limits))?;
     steps.finish();
