@@ -28,7 +28,7 @@ use sheaf_transport::peers::PeerIndex;
 use sheaf_transport::{
     DownReason, Endpoint, Event, Frame, LinkStats, Refusal, SendError, TimeSlots, latest_session,
 };
-use sheaf_wire::datagram::{GreetingRefusal, Kind, LEAST_DATAGRAM_BYTES, View};
+use sheaf_wire::datagram::{DatagramError, GreetingRefusal, Kind, LEAST_DATAGRAM_BYTES, View};
 use sheaf_wire::{ByteCount, Nanos, NodeId, Timestamp};
 use shelf::{Parts, Shelf};
 use std::collections::VecDeque;
@@ -242,7 +242,7 @@ impl<D: DatagramPort> LossyEndpoint<D> {
 
     /// Takes the next datagram that arrived. `false` at the end of the port's turn.
     fn take_datagram(&mut self) -> bool {
-        let Self { outlet, peers, index, shelf, clock, stats, .. } = self;
+        let Self { outlet, peers, index, shelf, clock, stats, happened, .. } = self;
         let has_own_addresses = outlet.port.has_own_addresses();
         let Some(datagram) = outlet.port.poll() else { return false };
         let Some(place) = index.place(datagram.from) else {
@@ -250,6 +250,13 @@ impl<D: DatagramPort> LossyEndpoint<D> {
             return true;
         };
         let view = View::new(datagram.bytes);
+        if let Err(DatagramError::WrongVersion(version)) = view {
+            // Both sides ask, so both see it.
+            stats.datagrams_of_other_versions += 1;
+            let reason = Refusal::WrongVersion(version.into());
+            happened.push_back(Event::Refused { peer: Some(datagram.from), reason });
+            return true;
+        }
         let body = view.as_ref().map_or(&[][..], View::body);
         let store = |parts: &mut Option<Parts>, place: sheaf_recovery::PartRange| {
             let parts = parts.get_or_insert_with(|| shelf.begin(place.total));

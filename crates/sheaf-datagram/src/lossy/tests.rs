@@ -1,4 +1,4 @@
-//! Start of an endpoint, on a port that records what is sent and delivers nothing.
+//! Start of an endpoint, on a port that records what is sent and delivers what it is given.
 
 use super::*;
 use sheaf_shaping::{Policy, ShaperConfig};
@@ -11,6 +11,9 @@ const DATAGRAM_BYTES: usize = 9_000;
 struct Noting {
     node: NodeId,
     sent: Vec<(NodeId, usize)>,
+    /// A datagram of builder unit 0 that is about to arrive, and one that has.
+    arrives: Option<Vec<u8>>,
+    arrived: Vec<u8>,
 }
 
 impl DatagramPort for Noting {
@@ -57,7 +60,8 @@ impl DatagramPort for Noting {
     fn flush(&mut self) {}
 
     fn poll(&mut self) -> Option<crate::Datagram<'_>> {
-        None
+        self.arrived = self.arrives.take()?;
+        Some(crate::Datagram { from: NodeId::builder(0), rail: 0, is_home: true, bytes: &self.arrived })
     }
 
     fn wait(&mut self, _: Nanos) {}
@@ -81,7 +85,8 @@ fn readout(index: u16, line_rate: Option<ByteRate>) -> LossyEndpoint<Noting> {
         place: usize::from(index),
         ..LossyOptions::unshaped(identity, (0..16).map(NodeId::builder).collect(), LossySettings::default())
     };
-    LossyEndpoint::new(Noting { node: identity.node, sent: Vec::new() }, options).expect("it can work")
+    let port = Noting { node: identity.node, sent: Vec::new(), arrives: None, arrived: Vec::new() };
+    LossyEndpoint::new(port, options).expect("it can work")
 }
 
 #[test]
@@ -106,4 +111,16 @@ fn questions_take_no_more_of_a_line_than_it_has() {
     }
     assert_eq!(endpoint.port().sent, [(NodeId::builder(4), DATAGRAM_BYTES)]);
     assert!(endpoint.due() > endpoint.clock.now(), "it sleeps until there is room");
+}
+
+#[test]
+fn a_peer_whose_datagrams_have_another_version_is_refused_by_its_name_and_its_version() {
+    let mut endpoint = readout(0, None);
+    let mut other = vec![0; DATAGRAM_BYTES];
+    other[0] = 0x93;
+    endpoint.outlet.port.arrives = Some(other);
+    let refused = Event::Refused { peer: Some(NodeId::builder(0)), reason: Refusal::WrongVersion(9) };
+    assert_eq!(endpoint.poll(), Some(refused));
+    assert_eq!(endpoint.poll(), None);
+    assert_eq!(endpoint.stats().datagrams_of_other_versions, 1);
 }
