@@ -69,7 +69,13 @@ pub fn hello_seeds() -> Vec<(String, Vec<u8>)> {
         Hello { session: SessionId(0x1234), versions, software, host }.emit()
     };
     let later = VersionRange { oldest: 4, newest: 9 };
+    let no_range = VersionRange { oldest: 9, newest: 4 };
+    let long = "abcdefghijklmnop".repeat(16);
+    let more = [said("sheaf 9.0.0", "daq2", later), vec![7; 40]].concat();
     vec![
+        ("no_range".to_owned(), said("sheaf 9.0.0", "daq2", no_range)),
+        ("with_long_texts".to_owned(), said(&long, &long, later)),
+        ("with_more_fields".to_owned(), more),
         ("own".to_owned(), said("sheaf 0.1.0", "daq1", VersionRange::OWN)),
         ("later".to_owned(), said("sheaf 9.0.0", "daq2", later)),
         ("without_texts".to_owned(), said("", "", VersionRange::OWN)),
