@@ -155,8 +155,9 @@ fn refusal(said: &Path) -> Option<String> {
 fn judge(is_good: bool, summary: &[u8], words: Option<String>) -> Outcome {
     let summary: Value = serde_json::from_slice(summary).unwrap_or_default();
     let (stored, balanced) = (&summary["ledger"]["stored"], summary["ledger"]["balanced"] == true);
-    if is_good && balanced && stored.as_u64() == Some(EVENTS) {
-        let absent = summary["trouble"]["absent_nodes"].as_array().cloned().unwrap_or_default();
+    let absent = summary["trouble"]["absent_nodes"].as_array().cloned().unwrap_or_default();
+    // Without a readout unit its sources are missing, and the status is not good.
+    if (is_good || !absent.is_empty()) && balanced && stored.as_u64() == Some(EVENTS) {
         let absent: Vec<_> = absent.iter().map(|name| name.as_str().unwrap_or("?").to_owned()).collect();
         return match (absent.is_empty(), words) {
             (false, None) => {
@@ -206,6 +207,10 @@ mod tests {
         let without = summary(EVENTS, EVENTS, "\"bu1\"");
         assert!(
             matches!(judge(true, &without, words()), Outcome::Balanced { absent, .. } if absent == ["bu1"])
+        );
+        assert!(
+            matches!(judge(false, &without, words()), Outcome::Balanced { .. }),
+            "its sources are missing"
         );
         assert!(matches!(judge(true, &without, None), Outcome::Failed { .. }));
     }

@@ -3,7 +3,7 @@
 //! Both sides know both ranges and come to the same result: the highest version of both, or none, and then both say why. So nothing is
 //! negotiated, and no transport takes part. `docs/reference/protocol.md` describes the bytes.
 
-use super::layout::{OLDEST_VERSION, VERSION, layout};
+use super::layout::{MAGIC, OLDEST_VERSION, VERSION, layout};
 use crate::SessionId;
 use crate::checksum::crc32c;
 use std::fmt::{self, Display, Formatter};
@@ -11,8 +11,8 @@ use std::mem::{offset_of, size_of};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The first four bytes of a hello. No message begins like this.
-pub const MAGIC: [u8; 4] = *b"SFHI";
+/// Kind of a hello, where a message has its [kind](super::layout::Kind). No message has this one.
+pub const KIND: u8 = 255;
 
 /// Size of a hello with texts that are not very long: they are followed by zeros, so that the size does not tell one host from another.
 pub const HELLO_BYTES: usize = 128;
@@ -23,16 +23,21 @@ const TEXT_BYTES: usize = u8::MAX as usize;
 layout! {
     /// A hello, 20 bytes and two texts. In every version of the protocol these fields have this meaning. Whatever follows the texts is ignored.
     HelloBytes[20] {
-        /// Offset 0: [`MAGIC`].
-        magic: [u8; 4],
+        /// Offset 0: [`MAGIC`], as in a message.
+        magic: [u8; 2],
+        /// Offset 2: the newest version of the protocol that the sender speaks. Here a message has its version: a node from before hellos
+        /// that does not speak this one says so.
+        newest: u8,
+        /// Offset 3: [`KIND`].
+        kind: u8,
         /// Offset 4: CRC-32C of the whole hello with this field zero.
         checksum: U32,
         /// Offset 8: session of the sender.
         session: U64,
-        /// Offset 16: the oldest version of the protocol that the sender speaks, at least 1.
+        /// Offset 16: the oldest version of the protocol that the sender speaks, at least 1 and at most the newest.
         oldest: u8,
-        /// Offset 17: the newest version, not below the oldest.
-        newest: u8,
+        /// Offset 17: zero.
+        reserved: u8,
         /// Offset 18: bytes of the name and version of the software, UTF-8, which follow.
         software_bytes: u8,
         /// Offset 19: bytes of the name of the host, UTF-8, which follow those.
@@ -108,7 +113,7 @@ impl Hello {
     /// Returns whether a frame that begins with these bytes is a hello.
     #[must_use]
     pub fn is_begun_by(bytes: &[u8]) -> bool {
-        bytes.starts_with(&MAGIC)
+        matches!(bytes, [magic_0, magic_1, _, KIND, ..] if [*magic_0, *magic_1] == MAGIC)
     }
 
     /// Returns its bytes, at least [`HELLO_BYTES`]. Texts beyond 255 bytes are cut.
@@ -117,10 +122,12 @@ impl Hello {
         let (software, host) = (cut(&self.software), cut(&self.host));
         let head = HelloBytes {
             magic: MAGIC,
+            newest: self.versions.newest,
+            kind: KIND,
             checksum: 0.into(),
             session: self.session.0.into(),
             oldest: self.versions.oldest,
-            newest: self.versions.newest,
+            reserved: 0,
             // At most 255 bytes.
             software_bytes: software.len() as u8,
             host_bytes: host.len() as u8,
@@ -138,7 +145,7 @@ impl Hello {
     pub fn parse(bytes: &[u8]) -> Result<Self, HelloError> {
         let truncated = HelloError::Truncated(bytes.len());
         let (head, texts) = HelloBytes::ref_from_prefix(bytes).map_err(|_| truncated)?;
-        if head.magic != MAGIC || checksum(bytes) != head.checksum.get() {
+        if !Self::is_begun_by(bytes) || checksum(bytes) != head.checksum.get() {
             return Err(HelloError::WrongChecksum);
         }
         let (software, rest) = texts.split_at_checked(head.software_bytes.into()).ok_or(truncated)?;

@@ -88,7 +88,7 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
         ("Voter", shape!(layout::VoterBytes: session, node, reserved)),
         (
             "Hello",
-            shape!(hello::HelloBytes: magic, checksum, session, oldest, newest, software_bytes, host_bytes),
+            shape!(hello::HelloBytes: magic, newest, kind, checksum, session, oldest, reserved, software_bytes, host_bytes),
         ),
     ];
     assert_layouts(&page(), &layouts);
@@ -159,7 +159,9 @@ fn the_hello_is_that_of_the_code() {
     let page = page();
     let VersionRange { oldest, newest } = VersionRange::OWN;
     assert!(page.contains(&format!("this release versions {oldest} to {newest}.")));
-    assert!(page.contains(&format!("`{}`", String::from_utf8_lossy(&hello::MAGIC))));
+    assert!(
+        page.contains(&format!("| `kind` | {} |", hello::KIND)) && Kind::from_code(hello::KIND).is_none()
+    );
     assert!(page.contains(&format!("zeros to {} bytes", hello::HELLO_BYTES)));
     let said = Hello {
         session: SessionId(0x1234),
