@@ -76,7 +76,8 @@ impl ReadoutNode {
         let unit = Identity { node: NodeId::readout(me.node.index), ..me };
         let inputs = sources.into_iter().map(Input::new).collect();
         let role = ReadoutUnit::new(unit, config.clone(), now);
-        let mut node = Self::with(role, (Outbox::new(endpoint), Parcels::default(), inputs), patience, now);
+        let mut node =
+            Self::with(role, (Outbox::new(endpoint, me.session), Parcels::default(), inputs), patience, now);
         node.follower = Some(Box::new(Follower {
             receiver: MirrorReceiver::new(me, mirror, now),
             me,
@@ -318,6 +319,10 @@ impl ReadoutNode {
 
     fn ends_following(&mut self, follower: &mut Follower, local: Timestamp) -> bool {
         if follower.is_retired {
+            return true;
+        }
+        self.failed = self.failed.take().or_else(|| follower.vigil.leave(self.outbox.reason_to_leave()));
+        if self.failed.is_some() {
             return true;
         }
         if self.role.is_finished() {

@@ -297,11 +297,13 @@ impl Net {
         match &event {
             Event::Received { from, frame } => {
                 let (from, size) = (*from, frame.bytes() as u64);
-                self.twins.iter_mut().for_each(|twins| twins.arrived(from, node));
-                if from.role == Role::Manager
+                if matches!(from.role, Role::Manager | Role::Mirror)
                     && let Ok(message) = Message::decode(&frame.head, &mut frame.payload.clone())
                 {
-                    self.terms.arrived(from, node, &message);
+                    self.twins.iter_mut().for_each(|twins| twins.arrived(from, node));
+                    if from.role == Role::Manager {
+                        self.terms.arrived(from, node, &message);
+                    }
                 }
                 let link = self.links.entry((from, node)).or_default();
                 link.frames = link.frames.saturating_sub(1);

@@ -12,8 +12,8 @@ mod vote;
 use super::hello::VersionRange;
 use super::layout::{
     CommandBytes, ExclusionBytes, FenceBytes, FragmentBytes, HeaderBytes, Kind, MAGIC, MAX_HEAD_BYTES,
-    MirrorBytes, OLDEST_VERSION, PartRequestBytes, ReadoutExclusionBytes, ReadoutStatusBytes, RecordedBytes, RenumberBytes,
-    RenumberedBytes, RequestBytes, ShapeBytes, SuperFragmentsBytes, VERSION,
+    MirrorBytes, OLDEST_VERSION, PartRequestBytes, ReadoutExclusionBytes, ReadoutStatusBytes, RecordedBytes,
+    RenumberBytes, RenumberedBytes, RequestBytes, ShapeBytes, SuperFragmentsBytes, VERSION,
 };
 use super::{
     Body, Header, Message, PartRequest, Readiness, Request, SuperFragments, UnitInput, WindowRequest, Work,
