@@ -345,8 +345,9 @@ fn trouble(f: &mut fmt::Formatter<'_>, trouble: &Trouble) -> fmt::Result {
         line(f, "requirement", count(*times), &what)?;
     }
     if !mirrored.is_empty() {
-        let what = "taken over by its mirror; no fragment was lost by it";
-        writeln!(f, "{:<18}{} {what}", "trouble", mirrored.join(", "))?;
+        let mirrors = if mirrored.len() == 1 { "its mirror" } else { "their mirrors" };
+        let units = mirrored.join(", ");
+        writeln!(f, "{:<18}{units} taken over by {mirrors}; no fragment was lost by it", "trouble")?;
     }
     for (value, what) in [
         (

@@ -1,8 +1,8 @@
 //! Agreement with each peer on a version of the protocol, or a parting in words.
 //!
 //! The first frame on each link is a [`Hello`], in both directions. A link without a common version carries nothing more. A node other
-//! than the event manager that cannot talk to the active event manager leaves the run; of two others the one that was started later leaves,
-//! so that a newcomer never harms a run that goes on.
+//! than the event manager that cannot talk to the active event manager leaves the run, as does a mirror that cannot talk to its readout unit;
+//! of two others the one that was started later leaves, so that a newcomer never harms a run that goes on.
 
 use super::{Kind, Outbox};
 use crate::repeats::Repeats;
@@ -65,16 +65,15 @@ impl Outbox {
     /// Goes on with a peer, or parts from it.
     pub(super) fn judge(&mut self, from: NodeId, theirs: &Hello) {
         let (node, own) = (self.endpoint.node(), &self.versions.own);
-        let are_replicas = (node.role, from.role) == (Role::Manager, Role::Manager);
-        let why = match own.versions.common(theirs.versions) {
-            None => format!(
+        let why = match (own.versions.common(theirs.versions), pair_of(node.role, from.role)) {
+            (None, _) => format!(
                 "{from} ({theirs}) speaks {} of the protocol, and {node} ({own}) {}; install the same release of sheaf on both hosts",
                 theirs.versions, own.versions
             ),
-            Some(_) if are_replicas && theirs.software != own.software => format!(
-                "{from} is {theirs}, and {node} is {own}; install the same release of sheaf for the event manager and its standby"
+            (Some(_), Some(pair)) if theirs.software != own.software => format!(
+                "{from} is {theirs}, and {node} is {own}; install the same release of sheaf for {pair}"
             ),
-            Some(version) => {
+            (Some(version), _) => {
                 self.versions.reasons.remove(&from);
                 if theirs.software != own.software
                     && let Some(times) = self.versions.logged.note((from, theirs.versions))
@@ -114,6 +113,9 @@ impl Outbox {
         match (self.endpoint.node().role, from.role) {
             (Role::Manager, _) => false,
             (_, Role::Manager) => from == active,
+            // A readout unit goes on without its mirror.
+            (Role::Readout, Role::Mirror) => false,
+            (Role::Mirror, Role::Readout) => true,
             _ => theirs.session != SessionId(0) && theirs.session < self.versions.own.session,
         }
     }
@@ -136,6 +138,17 @@ impl Outbox {
     /// Returns the reason for which there is no link with a peer, if it is their versions.
     pub(crate) fn reason_against(&self, peer: NodeId) -> Option<&str> {
         self.versions.reasons.get(&peer).map(String::as_str)
+    }
+}
+
+/// Returns the name of two nodes that repeat each other's work, and must therefore be of the same release.
+fn pair_of(one: Role, other: Role) -> Option<&'static str> {
+    match (one, other) {
+        (Role::Manager, Role::Manager) => Some("the event manager and its standby"),
+        (Role::Readout, Role::Mirror) | (Role::Mirror, Role::Readout) => {
+            Some("a readout unit and its mirror")
+        }
+        _ => None,
     }
 }
 

@@ -30,7 +30,7 @@ enum Standing {
     Retired,
 }
 
-/// See the [module](self).
+/// The part of a mirror.
 #[derive(Debug)]
 pub struct MirrorReceiver<P> {
     me: Identity,

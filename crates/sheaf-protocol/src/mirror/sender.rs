@@ -40,7 +40,7 @@ enum Standing {
     Superseded,
 }
 
-/// See the [module](self). `T` is what the driver sends once the mirror has its causes.
+/// The part of a readout unit that has a mirror. `T` is what the driver sends once the mirror has its causes.
 #[derive(Debug)]
 pub struct MirrorSender<P, T> {
     me: Identity,

@@ -112,6 +112,8 @@ fn a_node_leaves_for_the_event_manager_and_for_a_node_that_was_there_before() {
         (NodeId::readout(0), NodeId::builder(0), younger, false),
         (NodeId::output(0), NodeId::builder(0), 0, false),
         (NodeId::MANAGER, NodeId::readout(0), older, false),
+        (NodeId::readout(0), NodeId::mirror(0), older, false),
+        (NodeId::mirror(0), NodeId::readout(0), younger, true),
     ];
     for (me, peer, session, leaves) in cases {
         let (mut node, mut other) = node_with(me, peer);
@@ -136,13 +138,19 @@ fn a_message_of_another_version_parts_two_nodes_as_a_hello_does() {
 }
 
 #[test]
-fn replicas_of_different_releases_part_although_they_have_a_common_version() {
-    let (me, peer) = (NodeId::MANAGER, NodeId::MANAGER.other_replica());
-    let (mut node, mut other) = node_with(me, peer);
-    assert!(node.poll::<Bytes>().is_none() && other.poll().is_some(), "the link comes up");
-    say(&mut other, me, hello(500, VersionRange::OWN).emit());
-    assert_eq!(node.poll::<Bytes>(), None);
-    assert!(node.is_parted_from(peer));
-    let why = node.reason_against(peer).expect("they have parted");
-    assert!(why.contains("evm1 is sheaf 9.0.0 on host daq9"), "{why}");
+fn nodes_that_repeat_one_another_part_if_their_releases_differ_although_they_have_a_common_version() {
+    let pairs = [
+        (NodeId::MANAGER, NodeId::MANAGER.other_replica()),
+        (NodeId::readout(1), NodeId::mirror(1)),
+        (NodeId::mirror(1), NodeId::readout(1)),
+    ];
+    for (me, peer) in pairs {
+        let (mut node, mut other) = node_with(me, peer);
+        assert!(node.poll::<Bytes>().is_none() && other.poll().is_some(), "the link comes up");
+        say(&mut other, me, hello(500, VersionRange::OWN).emit());
+        assert_eq!(node.poll::<Bytes>(), None);
+        assert!(node.is_parted_from(peer));
+        let why = node.reason_against(peer).expect("they have parted");
+        assert!(why.contains(&format!("{peer} is sheaf 9.0.0 on host daq9")), "{why}");
+    }
 }
