@@ -116,7 +116,7 @@ impl ReadoutNode {
         }
         let stall = follower.time.note_round(local);
         if stall > Nanos::ZERO {
-            follower.receiver.handle_stall(local);
+            follower.receiver.handle_stall(local, stall);
             follower.vigil.excuse(local);
         }
         self.outbox.begin_round(local);

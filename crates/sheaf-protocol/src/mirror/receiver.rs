@@ -215,9 +215,11 @@ impl<P: Payload> MirrorReceiver<P> {
         self.watch(now);
     }
 
-    /// Restarts the time limit of the unit: this mirror was held up itself, and what the unit has sent may be in the queue.
-    pub fn handle_stall(&mut self, now: Timestamp) {
-        self.channel.excuse(now);
+    /// Extends the time limit of the unit: this mirror was held up itself for `stall`, and what the unit has sent may be in the queue. A mirror
+    /// that is often held up for a short time still finds its unit silent.
+    pub fn handle_stall(&mut self, now: Timestamp, stall: Nanos) {
+        let quiet_since = self.channel.liveness().quiet_since(now);
+        self.channel.excuse(now.min(quiet_since + stall));
     }
 
     /// Handles all timeouts that are due at `now`.

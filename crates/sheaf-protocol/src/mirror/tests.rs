@@ -1,7 +1,7 @@
 //! A readout unit and its mirror, with messages that are late, and a unit that dies.
 
 use super::*;
-use crate::channel::ChannelTimes;
+use crate::channel::{Channel, ChannelTimes};
 use crate::liveness::LinkStatus;
 use crate::machine::{Identity, Transmit};
 use crate::readout::{Announce, ReadoutConfig, ReadoutUnit, SourceConfig};
@@ -494,4 +494,31 @@ fn the_time_for_which_a_mirror_was_behind_is_returned_with_the_next_time_limit_o
     let manager = identity(NodeId::MANAGER);
     assert!(sender.handle_message(at(60), manager.plain(Body::Mirror(MirrorStep::Superseded))).is_none());
     assert_eq!(sender.take_hold_up(at(70), Nanos::ZERO, false), Nanos::from_millis(30));
+}
+
+/// On a busy machine, each round of the mirror is late.
+#[test]
+fn a_mirror_that_is_often_held_up_for_a_short_time_still_finds_its_unit_silent() {
+    let me = identity(NodeId::mirror(0));
+    let mut receiver: MirrorReceiver<Size> = MirrorReceiver::new(me, config(), BEGIN);
+    let mut channel: Channel<Size> = Channel::new(NodeId::mirror(0), times());
+    let unit = identity(NodeId::readout(0));
+    channel.push(Body::UnitInputs(vec![
+        UnitInput::Round { now: BEGIN, stall: Nanos::ZERO },
+        UnitInput::End { digest: None },
+    ]));
+    let message = channel.poll_transmit(BEGIN, &unit).expect("the inputs");
+    assert!(receiver.handle_message(BEGIN, message).is_none());
+    let asks = |receiver: &mut MirrorReceiver<Size>, now| {
+        receiver.handle_timeout(now);
+        let messages: Vec<_> = std::iter::from_fn(|| receiver.poll_transmit(now)).collect();
+        messages.iter().any(|transmit| matches!(transmit.message.body, Body::Mirror(MirrorStep::TakeOver(_))))
+    };
+    // Of each 30 ms, it is held up for 20 ms: the silence of 250 ms takes 750 ms.
+    let rounds = (1..=40).find(|round| {
+        let now = BEGIN + Nanos::from_millis(30 * round);
+        receiver.handle_stall(now, Nanos::from_millis(20));
+        asks(&mut receiver, now)
+    });
+    assert_eq!(rounds, Some(25));
 }

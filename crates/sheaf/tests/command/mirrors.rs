@@ -111,7 +111,9 @@ fn a_readout_unit_that_was_frozen_is_refused() {
     running.wait_until_said("ru1 has no more part in the run: another node acts in its place");
     wait_for_work(&running, &scratch);
     let summary = end(running, &scratch);
-    assert_eq!(*field(&summary, "trouble.mirrored"), json!(["ru1"]));
+    // On a busy machine, the other one may have been silent as well.
+    let mirrored = field(&summary, "trouble.mirrored").as_array().expect("a list");
+    assert!(mirrored.contains(&json!("ru1")), "{mirrored:?}");
 }
 
 #[test]

@@ -201,8 +201,9 @@ fn one_with_a_mirror_is_given_up_only_if_the_event_manager_could_let_its_mirror_
     builder.handle_timeout(LONG);
     assert_eq!(built(&mut builder), None, "the event manager has just woken up");
     let lost_at = LONG + TIMEOUT;
-    from_manager_at(&mut builder, LONG + Nanos(TIMEOUT.0 / 2));
-    from_manager_at(&mut builder, Timestamp(lost_at.0 - 1));
+    for quarter in 1..4 {
+        from_manager_at(&mut builder, LONG + Nanos(quarter * TIMEOUT.0 / 4));
+    }
     builder.handle_timeout(Timestamp(lost_at.0 - 1));
     assert_eq!(built(&mut builder), None);
     builder.handle_timeout(lost_at);

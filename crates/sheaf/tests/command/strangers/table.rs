@@ -77,11 +77,12 @@ enum Cell {
     Impossible(&'static str),
 }
 
-const GUISES: [Guise; 8] = [
+const GUISES: [Guise; 9] = [
     Guise::Node(Role::Manager),
     Guise::Node(Role::Readout),
     Guise::Node(Role::Builder),
     Guise::Node(Role::Output),
+    Guise::Node(Role::Mirror),
     Guise::Processor,
     Guise::Consumer,
     Guise::Client,
@@ -122,6 +123,9 @@ fn doors_of(kind: TransportKind) -> &'static [Door] {
 }
 
 fn cell(guise: Guise, door: Door, evidence: Evidence) -> Cell {
+    if guise == Guise::Node(Role::Mirror) {
+        return Cell::Impossible("it greets as a readout unit does: see Role::Readout");
+    }
     match door {
         Door::Triggers | Door::TriggerDatagrams => at_the_triggers(guise, door, evidence),
         _ if guise == Guise::Supervisor => {
