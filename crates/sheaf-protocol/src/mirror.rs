@@ -2,8 +2,8 @@
 //!
 //! The readout unit is deterministic. So its inputs are replicated, and not its state: the unit sends what it takes, round by round, to its mirror,
 //! which does the same with a role of its own that has the identity of the unit. Fragments are among the inputs, so that each of them is sent to
-//! the mirror once. **Nothing leaves the unit before the mirror has the inputs that led to it**, and no source is told before that its fragments are
-//! accepted. Whatever the mirror does not have, nobody else knows of: a source that waits still has it.
+//! the mirror once. **The unit sends nothing, and confirms no fragment to a source, before the mirror has the inputs that caused it.** So no other
+//! node depends on anything that the mirror lacks, and a source that waits for the confirmation still has its fragments.
 //!
 //! # Which of the two acts
 //! The event manager knows. The mirror asks it to [take over](MirrorStep::TakeOver) when it hears nothing of the unit any more, and the event

@@ -65,8 +65,7 @@ impl Outbox {
                 self.links.push_back((unit, LinkStatus::Down));
                 self.links.extend(is_up.then_some((unit, LinkStatus::Up)));
                 // They are sent again.
-                let waiting = self.backlog.remove(&unit).unwrap_or_default();
-                self.stats.dropped_frames += waiting.frames.len() as u64;
+                self.drop_waiting(unit);
                 Some(message)
             }
             // It was frozen, or could not be reached, and has no more part in the run.

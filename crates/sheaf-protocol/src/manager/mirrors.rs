@@ -42,8 +42,8 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
-    /// Begins anew with a session of a readout unit. If its mirror was lost before, it is told that it acts alone. If its mirror acted for the
-    /// session before and has died as well, there may be another mirror.
+    /// Handles a new session of a readout unit. Tells a unit whose mirror was lost before to act alone. A unit whose mirror acted for an
+    /// earlier session and died may have a mirror again.
     pub(super) fn meet_mirrored(&mut self, unit: NodeId, session: SessionId) {
         match self.mirrors.decided.get(&unit.index) {
             Some(Acting::Alone) => {

@@ -61,11 +61,7 @@ pub(super) fn emit<P: Payload>(head: &mut Vec<u8>, inputs: Vec<Input<P>>) {
         head.extend_from_slice(fixed.as_bytes());
         match input {
             Input::Round { stall, .. } => head.extend_from_slice(&stall.0.to_le_bytes()),
-            Input::Message(message) => {
-                let mut bytes = Vec::with_capacity(content_bytes);
-                message.encode(&mut bytes, |_| debug_assert!(false, "a message with payload is no input"));
-                head.extend_from_slice(&bytes);
-            }
+            Input::Message(message) => emit_message(head, *message, content_bytes),
             Input::Orders(Orders { exclusions: Some((sources, nodes)), .. }) => {
                 let codes =
                     sources.iter().map(|source| source.0).chain(nodes.iter().map(|node| node.to_code()));
@@ -130,7 +126,7 @@ fn parse_input<P: Payload>(fixed: &InputBytes, content: &[u8]) -> Result<Input<P
             empty(extra)?;
             Ok(Input::Round { now: Timestamp(value), stall: Nanos(stall.get()) })
         }
-        MESSAGE => parse_message(content),
+        MESSAGE => parse_message(content).map(Input::Message),
         ORDERS => parse_orders(flags(HOLD | PAUSE | EXCLUSIONS)?, value, content),
         LINK => {
             empty(content)?;
@@ -153,17 +149,25 @@ fn parse_input<P: Payload>(fixed: &InputBytes, content: &[u8]) -> Result<Input<P
     }
 }
 
-fn empty(bytes: &[u8]) -> Result<(), DecodeError> {
+/// Checks that nothing follows.
+pub(super) fn empty(bytes: &[u8]) -> Result<(), DecodeError> {
     if bytes.is_empty() { Ok(()) } else { Err(DecodeError::TrailingBytes(bytes.len())) }
 }
 
+/// Appends a message that is an input, of so many bytes.
+pub(super) fn emit_message<P: Payload>(head: &mut Vec<u8>, message: Message<P>, bytes: usize) {
+    let mut content = Vec::with_capacity(bytes);
+    message.encode(&mut content, |_| debug_assert!(false, "a message with payload is no input"));
+    head.extend_from_slice(&content);
+}
+
 /// Reads a message that is an input. It has no payload and no inputs, so that reading it ends.
-fn parse_message<P: Payload>(bytes: &[u8]) -> Result<Input<P>, DecodeError> {
+pub(super) fn parse_message<P: Payload>(bytes: &[u8]) -> Result<Box<Message<P>>, DecodeError> {
     let (kind, _, payload_bytes) = check_header(bytes)?;
-    if kind.has_payload() || payload_bytes > 0 || matches!(kind, Kind::Inputs | Kind::UnitInputs) {
+    if kind.has_payload() || payload_bytes > 0 || kind == Kind::Inputs {
         return Err(DecodeError::BadValue { field: "kind of a message as input", value: kind as u64 });
     }
-    Ok(Input::Message(Box::new(Message::decode(bytes, &mut NoPayload)?)))
+    Ok(Box::new(Message::decode(bytes, &mut NoPayload)?))
 }
 
 fn parse_orders<P>(flags: u8, sources: u64, content: &[u8]) -> Result<Input<P>, DecodeError> {

@@ -1,9 +1,9 @@
 //! Bytes of the inputs of a readout unit, and of steps between it, its mirror and the event manager.
 
-use super::super::layout::{HeaderBytes, Kind, MirrorBytes, UnitFragmentBytes, UnitInputBytes};
-use super::super::{Message, MirrorStep, UnitInput};
-use super::NoPayload;
-use super::{DecodeError, PayloadSource, check_header, fragment_to_bytes, parse_fragment, split};
+use super::super::layout::{HeaderBytes, MirrorBytes, UnitFragmentBytes, UnitInputBytes};
+use super::super::{MirrorStep, UnitInput};
+use super::inputs::{emit_message, empty, parse_message};
+use super::{DecodeError, PayloadSource, fragment_to_bytes, parse_fragment, split};
 use crate::{EventId, Fragment, Nanos, NodeId, Payload, SessionId, Timestamp};
 use std::mem::size_of;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -53,11 +53,7 @@ pub(super) fn emit<P: Payload>(head: &mut Vec<u8>, inputs: Vec<UnitInput<P>>, pa
         head.extend_from_slice(fixed.as_bytes());
         match input {
             UnitInput::Round { stall, .. } => head.extend_from_slice(&stall.0.to_le_bytes()),
-            UnitInput::Message(message) => {
-                let mut bytes = Vec::with_capacity(content_bytes);
-                message.encode(&mut bytes, |_| debug_assert!(false, "a message with payload is no input"));
-                head.extend_from_slice(&bytes);
-            }
+            UnitInput::Message(message) => emit_message(head, *message, content_bytes),
             UnitInput::Fragments { fragments, .. } => {
                 for fragment in fragments {
                     let event = U64::new(fragment.event.0);
@@ -148,19 +144,20 @@ fn parse_input<P: Payload>(
     let (value, source) = (fixed.value.get(), fixed.source.get());
     let bad = |field, value: u64| DecodeError::BadValue { field, value };
     let has_content = matches!(fixed.kind, ROUND | MESSAGE | FRAGMENTS | ANSWERS);
-    if !has_content && !content.is_empty() {
-        return Err(DecodeError::TrailingBytes(content.len()));
+    if !has_content {
+        empty(content)?;
     }
     let known = if matches!(fixed.kind, LINK | END) { 1 } else { 0 };
     if fixed.flags & !known != 0 {
         return Err(bad("flags of an input", fixed.flags.into()));
     }
     Ok(match fixed.kind {
-        ROUND => match split::<U64>(content)? {
-            (stall, []) => UnitInput::Round { now: Timestamp(value), stall: Nanos(stall.get()) },
-            (_, extra) => return Err(DecodeError::TrailingBytes(extra.len())),
-        },
-        MESSAGE => parse_message(content)?,
+        ROUND => {
+            let (stall, extra) = split::<U64>(content)?;
+            empty(extra)?;
+            UnitInput::Round { now: Timestamp(value), stall: Nanos(stall.get()) }
+        }
+        MESSAGE => UnitInput::Message(parse_message(content)?),
         LINK => {
             let node = u32::try_from(value).ok().and_then(NodeId::from_code);
             UnitInput::Link { node: node.ok_or(bad("node of a link", value))?, up: fixed.flags & UP != 0 }
@@ -176,9 +173,7 @@ fn parse_input<P: Payload>(
         SOURCE_END => UnitInput::SourceEnd { source },
         ANSWERS => {
             let (codes, extra) = content.as_chunks::<2>();
-            if !extra.is_empty() {
-                return Err(DecodeError::TrailingBytes(extra.len()));
-            }
+            empty(extra)?;
             UnitInput::Answers(codes.iter().map(|code| u16::from_le_bytes(*code)).collect())
         }
         END => {
@@ -191,15 +186,6 @@ fn parse_input<P: Payload>(
         }
         kind => return Err(bad("kind of an input", kind.into())),
     })
-}
-
-/// Reads a message that is an input. It has no payload and no inputs, so that reading it ends.
-fn parse_message<P: Payload>(bytes: &[u8]) -> Result<UnitInput<P>, DecodeError> {
-    let (kind, _, payload_bytes) = check_header(bytes)?;
-    if kind.has_payload() || payload_bytes > 0 || kind == Kind::Inputs {
-        return Err(DecodeError::BadValue { field: "kind of a message as input", value: kind as u64 });
-    }
-    Ok(UnitInput::Message(Box::new(Message::decode(bytes, &mut NoPayload)?)))
 }
 
 /// Returns the code of a step, and the session that it names.
@@ -224,9 +210,7 @@ pub(super) fn emit_step(head: &mut Vec<u8>, step: MirrorStep) {
 /// Reads a step.
 pub(super) fn parse_step(bytes: &[u8]) -> Result<MirrorStep, DecodeError> {
     let (fixed, extra) = split::<MirrorBytes>(bytes)?;
-    if !extra.is_empty() {
-        return Err(DecodeError::TrailingBytes(extra.len()));
-    }
+    empty(extra)?;
     let session = SessionId(fixed.session.get());
     let step = match fixed.step {
         1 => MirrorStep::StrikeOff,
