@@ -2,9 +2,10 @@
 
 import { accessSync, constants } from "node:fs";
 import { chromium } from "playwright-core";
+import { hurryPages } from "./hurry.js";
 
 // Nothing here is timed: this is when a test that hangs is given up.
-export const WATCHDOG_MS = 180_000;
+export const WATCHDOG_MS = Number(process.env.PAGE_WATCHDOG_MS ?? 180_000);
 
 export function browserPath() {
   const path = process.env.CHROMIUM ?? "/usr/bin/chromium";
@@ -26,6 +27,7 @@ export async function launch() {
 // with the context of the page. `page.complaints` has what the browser said in its console, and errors.
 export async function open(browser, server, { hash = "", bare = false, ready = !bare, prepare = async () => {}, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1400, height: 900 }, ...options });
+  await hurryPages(context);
   await prepare(context);
   const page = await context.newPage();
   page.setDefaultTimeout(WATCHDOG_MS);

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { launch, open, SKIP, WATCHDOG_MS } from "./browser.js";
 import { Mock } from "./mock.js";
 
@@ -45,6 +46,18 @@ export function scenario(name, body, excused = null) {
 // Returns the text of an element with single spaces.
 export async function text(page, selector) {
   return (await page.locator(selector).innerText()).replace(/\s+/g, " ").trim();
+}
+
+// Waits until an element has this text, a string or an expression. A page on a busy machine is stale for a moment, and says so.
+export async function reads(page, selector, expected, message) {
+  const holds = (found) => (expected instanceof RegExp ? expected.test(found) : found === expected);
+  const givenUpAt = performance.now() + WATCHDOG_MS;
+  let found = await text(page, selector);
+  while (!holds(found) && performance.now() < givenUpAt) {
+    await sleep(50);
+    found = await text(page, selector);
+  }
+  assert[expected instanceof RegExp ? "match" : "equal"](found, expected, message);
 }
 
 // What the browser itself says of connections that a test breaks.

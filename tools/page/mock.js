@@ -3,6 +3,7 @@
 import { createServer } from "node:http";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { HURRY } from "./hurry.js";
 import { MockControl } from "./mock-control.js";
 import { encodeMap, sampleMap } from "./sample-map.js";
 import { sampleColumns, sampleFigures, sampleHistograms, sampleState, sampleTrace, sampleTraces, sampleValue, sampleValues } from "./sample.js";
@@ -60,7 +61,7 @@ export class Mock {
     this.listeners = new Set();
     this.waiting = new Set();
     this.server = createServer((request, response) => this.answer(request, response));
-    this.beat = setInterval(() => this.send(), 400);
+    this.beat = setInterval(() => this.send(), 400 / HURRY);
   }
 
   async start() {

@@ -140,6 +140,11 @@ impl<P: Clone> Channel<P> {
         self.liveness.excuse(now);
     }
 
+    /// Extends the peer's timeouts by `stall`, the time for which this node was stalled itself. See [`Liveness::extend`].
+    pub fn extend(&mut self, now: Timestamp, stall: Nanos) {
+        self.liveness.extend(now, stall);
+    }
+
     /// Returns the time of the last message to the peer.
     #[must_use]
     pub fn sent_at(&self) -> Option<Timestamp> {

@@ -84,6 +84,12 @@ impl Liveness {
         }
     }
 
+    /// Extends the peer's timeouts by `stall`, the time for which this node was stalled itself and has not polled. A node that is
+    /// often stalled for a short time still finds a peer silent, which it would not if each stall restarted the timeouts.
+    pub fn extend(&mut self, now: Timestamp, stall: Nanos) {
+        self.excuse(now.min(self.quiet_since(now) + stall));
+    }
+
     /// Returns the time of the last sign of life.
     #[must_use]
     pub fn sign_at(&self) -> Option<Timestamp> {
@@ -177,5 +183,22 @@ mod tests {
         peer.excuse(Timestamp(190));
         assert_eq!(lost_at(&peer), 193);
         assert_eq!(peer.quiet_since(BORN), Timestamp(190));
+    }
+
+    #[test]
+    fn a_node_that_is_often_stalled_still_finds_a_peer_silent() {
+        let mut peer = Liveness::default();
+        peer.extend(Timestamp(101), Nanos(1));
+        assert_eq!(lost_at(&peer), 103, "the peer never appeared");
+        peer.note_message(Timestamp(120));
+        for now in (130..=240).step_by(10) {
+            peer.extend(Timestamp(now), Nanos(5));
+        }
+        assert_eq!(lost_at(&peer), 240, "the node was stalled half of the time");
+        peer.extend(Timestamp(250), Nanos(1_000));
+        assert_eq!(lost_at(&peer), 310, "as if the last sign came just now");
+        peer.note_link(Timestamp(260), LinkStatus::Down);
+        peer.extend(Timestamp(262), Nanos(1));
+        assert_eq!(lost_at(&peer), 264);
     }
 }

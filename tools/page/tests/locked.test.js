@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { until } from "../browser.js";
-import { BROKEN, scenario, text } from "../harness.js";
+import { BROKEN, reads, scenario } from "../harness.js";
 
 const shown = (page) => until(page, () => document.querySelector(".phase") !== null && document.querySelector(".locked") === null);
 
@@ -10,9 +10,9 @@ scenario("nothing is shown without a token, and with one everything, in all tabs
   mock.locked = "viewer";
   const page = await show({ ready: false });
   await page.waitForSelector(".locked");
-  assert.match(await text(page, ".locked"), /^This page needs a token\. Whoever runs Sheaf here makes one with sheaf token add NAME --role viewer/);
+  await reads(page, ".locked", /^This page needs a token\. Whoever runs Sheaf here makes one with sheaf token add NAME --role viewer/);
   assert.equal(await page.locator(".panel").count(), 0);
-  assert.match(await text(page, ".now.stale"), /a token is needed/);
+  await reads(page, ".now.stale", /a token is needed/);
 
   await page.fill(".locked [name=token]", "wrong");
   await page.keyboard.press("Enter");
@@ -33,7 +33,7 @@ scenario("nothing is shown without a token, and with one everything, in all tabs
   mock.breakStream();
   mock.stream = "on";
   await until(page, () => document.querySelector(".locked") !== null);
-  assert.match(await text(page, ".now.stale"), /a token is needed/);
+  await reads(page, ".now.stale", /a token is needed/);
 }, BROKEN);
 
 scenario("a token in the address is taken, and a session is known without it", async (mock, show) => {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { until, WATCHDOG_MS } from "../browser.js";
-import { BROKEN, scenario, text } from "../harness.js";
+import { BROKEN, reads, scenario, text } from "../harness.js";
 import { sampleMap, troubledMap } from "../sample-map.js";
 
 const CANVAS = "#panel-map .map canvas";
@@ -69,25 +69,25 @@ scenario("pointer, finger and keys tell about a cell", async (mock, show) => {
   mock.map = troubledMap(8, 8);
   const page = await show({ hash: "#panel=map" });
   await page.waitForSelector(CANVAS);
-  assert.match(await text(page, "#map-cell"), /^Point at a cell/);
+  await reads(page, "#map-cell", /^Point at a cell/);
   await page.hover(CANVAS, { position: await place(page, 1, 3) });
   await until(page, () => document.querySelector("#map-cell").textContent.startsWith("ru1 → bu3"));
-  assert.equal(await text(page, "#map-cell"), "ru1 → bu3: the oldest event has waited for 4.00 ms");
+  await reads(page, "#map-cell", "ru1 → bu3: the oldest event has waited for 4.00 ms");
   await page.hover("#panel-map h2");
   await until(page, () => document.querySelector("#map-cell").textContent.startsWith("Point"));
   await page.click(CANVAS, { position: await place(page, 3, 1) });
   await until(page, () => document.querySelector("#map-cell").textContent.startsWith("ru3 → bu1"));
-  assert.match(await text(page, "#map-cell"), /^ru3 → bu1: the oldest event has waited for 2.00 s. ▲ readout unit ru3: 7 of 7 .*; look whether/);
+  await reads(page, "#map-cell", /^ru3 → bu1: the oldest event has waited for 2.00 s. ▲ readout unit ru3: 7 of 7 .*; look whether/);
   await page.focus(CANVAS);
   await page.keyboard.press("ArrowRight");
   await page.hover("#panel-map h2");
   await until(page, () => document.querySelector("#map-cell").textContent.startsWith("ru3 → bu2"));
-  assert.match(await text(page, "#map-cell"), /^ru3 → bu2: wait not known. ▲ builder unit bu2 has not reported/);
+  await reads(page, "#map-cell", /^ru3 → bu2: wait not known. ▲ builder unit bu2 has not reported/);
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("End");
   await until(page, () => document.querySelector("#map-cell").textContent.startsWith("ru5 → bu7"));
-  assert.match(await text(page, "#map-cell"), /ru5 has only sources that are excluded$/);
+  await reads(page, "#map-cell", /ru5 has only sources that are excluded$/);
   await page.keyboard.press("PageDown");
   await page.keyboard.press("ArrowRight");
   await until(page, () => document.querySelector("#map-cell").textContent.startsWith("ru7 → bu7"));
@@ -118,11 +118,11 @@ scenario("what is not known and what is excluded have patterns of their own", as
 scenario("the payload is another map, with a link of its own", async (mock, show) => {
   const page = await show({ hash: "#panel=map" });
   await page.waitForSelector(CANVAS);
-  assert.match(await text(page, ".map-legend"), /^1 ms 10 ms 100 ms 1 s 10 s 100 s not known/);
+  await reads(page, ".map-legend", /^1 ms 10 ms 100 ms 1 s 10 s 100 s not known/);
   await page.click('#panel-map a:has-text("Payload")');
   await until(page, () => globalThis.sheaf.map.answer?.head.quantity === "rate");
   await until(page, () => document.querySelector(".map-legend")?.textContent.includes("B/s"));
-  assert.match(await text(page, ".map-legend"), /^0 B\/s 5.00 MB\/s 10.0 MB\/s/);
+  await reads(page, ".map-legend", /^0 B\/s 5.00 MB\/s 10.0 MB\/s/);
   assert.match(await page.evaluate(() => location.hash), /map=rate/);
 });
 
@@ -154,7 +154,7 @@ scenario("a server that gives no map, or a damaged one, is told of, and old cell
   assert.equal(await page.locator(".map-summary .bad").count(), 0);
   mock.map = sampleMap();
   await until(page, () => document.querySelector("#panel-map .problem") === null);
-  assert.match(await text(page, ".map-summary"), /^no wait is as long as 1 s/);
+  await reads(page, ".map-summary", /^no wait is as long as 1 s/);
 }, BROKEN);
 
 scenario("a page without a run says so", async (mock, show) => {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { until } from "../browser.js";
-import { BROKEN, scenario, text } from "../harness.js";
+import { BROKEN, reads, scenario } from "../harness.js";
 import { encode } from "../mock.js";
 
 const COLUMNS = [{ id: "a" }, { id: "b" }];
@@ -151,7 +151,7 @@ scenario("a malformed answer is said, and the curves return with good ones", asy
   mock.damage = (path, bytes) => (path === "/api/v1/live" ? bytes.subarray(0, bytes.length - 4) : bytes);
   const page = await show();
   await page.waitForSelector(".problem");
-  assert.match(await text(page, ".problem"), /No curves: malformed numbers from the server: \d+ bytes/);
+  await reads(page, ".problem", /No curves: malformed numbers from the server: \d+ bytes/);
   mock.damage = null;
   await until(page, () => document.querySelector(".problem") === null && globalThis.sheaf.numbers.answers > 0);
 });
@@ -258,7 +258,7 @@ scenario("values at the pointer are in the legend, with their time", async (mock
   await until(page, () => globalThis.sheaf.numbers.answers > 0);
   await page.locator("#panel-rate .u-over").hover();
   await until(page, () => /at \d\d:\d\d:\d\d/.test(document.querySelector("#panel-rate figcaption").textContent));
-  assert.match(await text(page, "#panel-rate .legend"), /stored \d\d\.\d k\/s to \d\d\.\d k\/s/);
+  await reads(page, "#panel-rate .legend", /stored \d\d\.\d k\/s to \d\d\.\d k\/s/);
   // Pointers of all charts go together.
   await until(page, () => /at \d\d:\d\d:\d\d/.test(document.querySelector("#panel-dead-time figcaption").textContent));
 });
@@ -276,7 +276,7 @@ scenario("a server without numbers is asked again", async (mock, show) => {
   mock.columns = { none: true };
   const page = await show();
   await page.waitForSelector(".problem");
-  assert.match(await text(page, ".problem"), /No curves: no numbers from the server: the list of columns is not a list/);
+  await reads(page, ".problem", /No curves: no numbers from the server: the list of columns is not a list/);
   mock.columns = columns;
   await until(page, () => document.querySelectorAll("#panel-rate .chart").length === 1);
 }, BROKEN);

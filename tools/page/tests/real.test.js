@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { open, SKIP, until, WATCHDOG_MS } from "../browser.js";
 import { Command, SHEAF, useWorkingTree } from "../command.js";
-import { browser, BROKEN, text } from "../harness.js";
+import { BROKEN, browser, reads } from "../harness.js";
 import { files } from "../mock.js";
 
 const skip = SKIP || (SHEAF === "" ? "the variable SHEAF does not name a built command" : false);
@@ -38,7 +38,7 @@ test("a real run is on its page until it ends", { skip, timeout: 2 * WATCHDOG_MS
         return ring !== undefined && ring.value(0, ring.last) > 0;
       });
       await until(page, () => /^\d.*\/s$/.test(document.querySelector("#panel-rate li output").textContent));
-      assert.match(await text(page, "#balance"), /✓ balance/);
+      await reads(page, "#balance", /✓ balance/);
       await page.click('.nodes [data-node="ru1"] button');
       await until(page, () => Number(document.querySelector('[data-figure="received_bytes"]')?.textContent.replaceAll(",", "")) > 0);
       assert.deepEqual(page.complaints, []);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { until } from "../browser.js";
-import { BROKEN, scenario, text } from "../harness.js";
+import { BROKEN, reads, scenario, text } from "../harness.js";
 import { sampleRecord } from "../sample.js";
 
 async function rows(page) {
@@ -59,11 +59,11 @@ scenario("a record has a link of its own", async (mock, show) => {
   await page.click('[data-run="121"] a');
   await until(page, () => document.querySelector("#record h3")?.textContent.includes("121") && document.querySelector("#record .lines") !== null);
   assert.equal(new URL(page.url()).hash, "#panel=runs&run=121");
-  assert.match(await text(page, "#record"), /ended –/);
+  await reads(page, "#record", /ended –/);
   operator.records[2].ledger = { ...sampleRecord(1).ledger, balanced: false, problems: ["1 trigger is missing"], dropped: { builder_lost: 3 } };
   operator.become("paused");
   await until(page, () => document.getElementById("record").textContent.includes("✖ 1 trigger is missing"));
-  assert.match(await text(page, "#record"), /87,669 rejected, 3 builder_lost/);
+  await reads(page, "#record", /87,669 rejected, 3 builder_lost/);
   await page.click("#record h3 a");
   await until(page, () => document.getElementById("record") === null);
 });
@@ -111,7 +111,7 @@ scenario("the configuration of a run gets a name, and a run is started with it",
     await page.waitForSelector(`[data-configuration="cosmics@${version}"]`, { state: "attached" });
   }
   await page.click(".configurations summary");
-  assert.match(await text(page, ".configurations summary"), /Configurations with names \(2\)/);
+  await reads(page, ".configurations summary", /Configurations with names \(2\)/);
   const rows = page.locator("[data-configuration]");
   assert.match((await rows.first().innerText()).replace(/\s+/g, " "), /cosmics 2 122 .* emil/);
   await page.click('[data-like="cosmics@1"]');
@@ -171,7 +171,7 @@ scenario("without a token nobody comments, and the lock of another is no obstacl
   });
   const page = await show({ hash: "#run=123" });
   await page.waitForSelector("#record .lines");
-  assert.match(await text(page, "#record .remark"), /Add commands need a token$/);
+  await reads(page, "#record .remark", /Add commands need a token$/);
   await page.fill("#record [name=text]", "no");
   await page.keyboard.press("Enter");
   await page.evaluate(() => globalThis.sheaf.operator.use("alice-token"));

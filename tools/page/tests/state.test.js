@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { until } from "../browser.js";
-import { scenario, text } from "../harness.js";
+import { reads, scenario, text } from "../harness.js";
 import { sampleSummary } from "../sample.js";
 
 function number(value) {
@@ -19,22 +19,22 @@ scenario("the books show every bin of the state exactly", async (mock, show) => 
   };
   const totals = { triggers: triggers.offered, events: triggers.accepted, fragments: fragments.received };
   for (const [book, bins] of Object.entries(expected)) {
-    assert.equal(await text(page, `#book-${book} .total`), number(totals[book]));
+    await reads(page, `#book-${book} .total`, number(totals[book]));
     for (const [bin, value] of Object.entries(bins)) {
-      assert.equal(await text(page, `#book-${book} [data-bin="${bin}"]`), number(value), `${bin} of ${book}`);
+      await reads(page, `#book-${book} [data-bin="${bin}"]`, number(value), `${bin} of ${book}`);
     }
-    assert.match(await text(page, `#book-${book} tfoot`), /= total ✓/);
+    await reads(page, `#book-${book} tfoot`, /= total ✓/);
   }
   for (const drop of [...events.drops, ...fragments.drops]) {
-    assert.equal(await text(page, `[data-drop="${drop.reason}"]`), number(drop.count));
+    await reads(page, `[data-drop="${drop.reason}"]`, number(drop.count));
   }
 });
 
 scenario("the largest exact numbers are shown to the last digit", async (mock, show) => {
   mock.state.triggers.offered = 9_007_199_254_740_991;
   const page = await show();
-  assert.equal(await text(page, "#book-triggers .total"), "9,007,199,254,740,991");
-  assert.match(await text(page, "#book-triggers tfoot"), /✖ −9,007,199,248,328,607 against the total/);
+  await reads(page, "#book-triggers .total", "9,007,199,254,740,991");
+  await reads(page, "#book-triggers tfoot", /✖ −9,007,199,248,328,607 against the total/);
 });
 
 scenario("a change of the state is on the page without anything being asked", async (mock, show) => {
@@ -46,8 +46,8 @@ scenario("a change of the state is on the page without anything being asked", as
     state.triggers.accepted += 1;
   });
   await until(page, () => document.querySelector(".phase").textContent === "finishing");
-  assert.equal(await text(page, ".waits"), "12 events in flight, waiting for the output of bu1");
-  assert.equal(await text(page, "#book-events .total"), number(mock.state.triggers.accepted));
+  await reads(page, ".waits", "12 events in flight, waiting for the output of bu1");
+  await reads(page, "#book-events .total", number(mock.state.triggers.accepted));
   assert.equal(mock.count("/api/v1/state"), before);
 });
 
@@ -55,16 +55,16 @@ scenario("losses and imbalances are in the header", async (mock, show) => {
   mock.state.events.drops = [];
   mock.state.events.dropped = 0;
   const page = await show();
-  assert.match(await text(page, "#losses"), /✓ none/);
-  assert.match(await text(page, "#balance"), /✓ balance/);
+  await reads(page, "#losses", /✓ none/);
+  await reads(page, "#balance", /✓ balance/);
   mock.change((state) => {
     state.events.drops = [{ reason: "builder_lost", count: 3, account: "loss" }, { reason: "incomplete", count: 9, account: "as configured" }];
     state.fragments.drops = [{ reason: "late", count: 1, account: "loss" }];
     state.imbalance = { triggers: 2, fragments: -1 };
   });
   await page.waitForSelector("#losses.bad");
-  assert.equal(await text(page, "#losses"), "✖ LOST 3 events builder_lost; 1 fragment late");
-  assert.equal(await text(page, "#balance"), "✖ NOT BALANCED +2 triggers, −1 fragment");
+  await reads(page, "#losses", "✖ LOST 3 events builder_lost; 1 fragment late");
+  await reads(page, "#balance", "✖ NOT BALANCED +2 triggers, −1 fragment");
   assert.ok(await page.locator(".header #losses.bad").isVisible());
 });
 
@@ -76,12 +76,12 @@ scenario("the header says whether the run survives its event manager", async (mo
     state.run.standby = { ready: true, take_overs: 0, held_messages: 3, wait_seconds: 0.0002 };
   });
   await page.waitForSelector("#standby.ok");
-  assert.equal(await text(page, "#standby"), "standby ✓ ready");
+  await reads(page, "#standby", "standby ✓ ready");
   mock.change((state) => {
     state.run.standby = { ready: false, take_overs: 2, held_messages: 0, wait_seconds: 0 };
   });
   await page.waitForSelector("#standby.bad");
-  assert.equal(await text(page, "#standby"), "▲ no standby unprotected 2 take-overs");
+  await reads(page, "#standby", "▲ no standby unprotected 2 take-overs");
 });
 
 scenario("the alarm of a host has those of its nodes folded under it", async (mock, show) => {
@@ -121,18 +121,18 @@ scenario("an alarm is first below the header, with culprit and remedy, and goes 
     state.alarms = [];
   });
   await until(page, () => document.querySelectorAll(".alarm").length === 0);
-  assert.match(await text(page, "#panel-alarms"), /✓ none/);
+  await reads(page, "#panel-alarms", /✓ none/);
 });
 
 scenario("dead time names its cause, its culprit and the remedy", async (mock, show) => {
   const page = await show();
-  assert.match(await text(page, "#dead-now"), /Now dead: builders have no credit left; culprit bu1 Remedy: add builder units/);
-  assert.match(await text(page, ".causes"), /builder credit 3.10 s 3.3 % 209,331 bu1 2.90 s/);
+  await reads(page, "#dead-now", /Now dead: builders have no credit left; culprit bu1 Remedy: add builder units/);
+  await reads(page, ".causes", /builder credit 3.10 s 3.3 % 209,331 bu1 2.90 s/);
   mock.change((state) => {
     state.dead_time.now = null;
   });
   await until(page, () => document.getElementById("dead-now") === null);
-  assert.match(await text(page, "#panel-dead-time"), /✓ Now: triggers are taken/);
+  await reads(page, "#panel-dead-time", /✓ Now: triggers are taken/);
   for (const [phase, said] of [["starting", "triggers have not begun yet"], ["ready", "triggers have not begun yet"], ["closing", "no more triggers are taken"]]) {
     mock.change((state) => {
       state.run.phase = phase;
@@ -144,10 +144,10 @@ scenario("dead time names its cause, its culprit and the remedy", async (mock, s
 
 scenario("the flow marks culprits and nodes that are down in words", async (mock, show) => {
   const page = await show();
-  assert.match(await text(page, '.flow [data-node="bu1"]'), /◀ culprit/);
-  assert.match(await text(page, '.flow [data-node="bu3"]'), /✖ down/);
+  await reads(page, '.flow [data-node="bu1"]', /◀ culprit/);
+  await reads(page, '.flow [data-node="bu3"]', /✖ down/);
   assert.doesNotMatch(await text(page, '.flow [data-node="bu0"]'), /culprit|down/);
-  assert.match(await text(page, '.flow [data-node="bu1"]'), /128\/128/);
+  await reads(page, '.flow [data-node="bu1"]', /128\/128/);
 });
 
 scenario("among many nodes the troubled ones come first", async (mock, show) => {
@@ -164,16 +164,16 @@ scenario("among many nodes the troubled ones come first", async (mock, show) => 
 
 scenario("sources in trouble are listed, and latencies are summed", async (mock, show) => {
   const page = await show();
-  assert.match(await text(page, "#panel-sources"), /✖ 2 of 64 sources in trouble/);
-  assert.match(await text(page, "#panel-sources"), /17 DU3-DOM7 ru1 7.20 s ago, held back nothing/);
-  assert.match(await text(page, "#panel-sources"), /44 DU9-DOM2 – never source absent 1,204/);
+  await reads(page, "#panel-sources", /✖ 2 of 64 sources in trouble/);
+  await reads(page, "#panel-sources", /17 DU3-DOM7 ru1 7.20 s ago, held back nothing/);
+  await reads(page, "#panel-sources", /44 DU9-DOM2 – never source absent 1,204/);
   mock.change((state) => {
     state.sources[0].last_seen_seconds = 0.1;
   });
   await until(page, () => document.getElementById("panel-sources").textContent.includes("✖ 1 of 64 sources in trouble"));
-  assert.match(await text(page, "#panel-sources"), /▲ 1 of 64 sources held back/);
+  await reads(page, "#panel-sources", /▲ 1 of 64 sources held back/);
   const counts = mock.state.latency.counts.reduce((sum, value) => sum + value, 0);
-  assert.match(await text(page, ".latency"), new RegExp(`events ${number(counts)} mean 2.79 ms half within 5.00 ms 99 % within 20.0 ms all within 100 ms`));
+  await reads(page, ".latency", new RegExp(`events ${number(counts)} mean 2.79 ms half within 5.00 ms 99 % within 20.0 ms all within 100 ms`));
   assert.equal(await page.locator(".histogram rect").count(), mock.state.latency.counts.filter((value) => value > 0).length);
 });
 
@@ -186,13 +186,13 @@ scenario("the end of a run shows its result", async (mock, show) => {
     for (const node of state.nodes) node.up = false;
   });
   await page.waitForSelector("#panel-verdict");
-  assert.match(await text(page, "#panel-verdict"), /^Result of run 7 ✖ not good kept all 6,093,210 accepted triggers/);
+  await reads(page, "#panel-verdict", /^Result of run 7 ✖ not good kept all 6,093,210 accepted triggers/);
   // The columns of the summary stay aligned, also where it is wider than the screen.
   assert.equal(await page.locator(".summary").textContent(), sampleSummary().join("\n"));
   assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector(".summary")).whiteSpace), "pre");
   // It is no fault that nodes have ended.
   assert.equal(await page.locator(".nodes .bad, .flow .bad:not(a[href*=sources] .bad)").count(), 0);
-  assert.match(await text(page, '.nodes [data-node="ru0"]'), /readout ended/);
+  await reads(page, '.nodes [data-node="ru0"]', /readout ended/);
 });
 
 scenario("before the event manager has published, a run is starting and has no books", async (mock, show) => {
@@ -205,14 +205,14 @@ scenario("before the event manager has published, a run is starting and has no b
   mock.state.dead_time = { live_seconds: 0, dead_seconds: 0, now: null, causes: [] };
   mock.state.nodes = nodes.map((node) => ({ ...node, up: false, age_ms: null, fill: {} }));
   const page = await show({ hash: "#node=ru1" });
-  assert.match(await text(page, ".header"), /^Sheaf run STARTING waiting for ru0, ru1 ✓/);
+  await reads(page, ".header", /^Sheaf run STARTING waiting for ru0, ru1 ✓/);
   assert.match(await page.title(), /^run starting/);
   assert.equal(await page.locator(".facts:not(.latency)").count(), 0);
-  assert.match(await text(page, "#panel-books"), /no books yet/);
+  await reads(page, "#panel-books", /no books yet/);
   assert.doesNotMatch(await text(page, "#panel-sources"), /✓/);
-  assert.match(await text(page, "#panel-dead-time"), /triggers have not begun yet/);
-  assert.match(await text(page, '.nodes [data-node="bu0"]'), /builder not yet – 0 –/);
-  assert.match(await text(page, ".details"), /It has published nothing yet/);
+  await reads(page, "#panel-dead-time", /triggers have not begun yet/);
+  await reads(page, '.nodes [data-node="bu0"]', /builder not yet – 0 –/);
+  await reads(page, ".details", /It has published nothing yet/);
   assert.equal(mock.requests.filter((path) => path.includes("/nodes/")).length, 0);
   assert.equal(await page.locator(".bad").count(), 0);
   // Nor does an event manager that has just begun know the number of its run.
@@ -222,17 +222,17 @@ scenario("before the event manager has published, a run is starting and has no b
     state.nodes = nodes;
   });
   await until(page, () => document.querySelector('.nodes [data-node="bu0"]').textContent.includes("✓ up"));
-  assert.match(await text(page, ".header"), /^Sheaf run STARTING/);
+  await reads(page, ".header", /^Sheaf run STARTING/);
   mock.change((state) => Object.assign(state.run, { phase: "running", number: 8, began_ms: Date.now(), waits_for: null }));
   await until(page, () => document.querySelector(".phase").textContent.includes("running"));
-  assert.match(await text(page, ".header"), /^Sheaf run 8 ● RUNNING 0:00:00 ✓/);
+  await reads(page, ".header", /^Sheaf run 8 ● RUNNING 0:00:00 ✓/);
 });
 
 scenario("a run that is ready or paused says so, and what it waits for", async (mock, show) => {
   const page = await show();
   mock.change((state) => Object.assign(state.run, { phase: "ready", waits_for: "ready: waiting for the start command" }));
   await until(page, () => document.querySelector(".phase").textContent === "ready");
-  assert.equal(await text(page, ".waits"), "waiting for the start command");
+  await reads(page, ".waits", "waiting for the start command");
   mock.change((state) => {
     Object.assign(state.run, { phase: "paused", waits_for: null });
     state.dead_time.now = { cause: "paused", culprit: null };
@@ -240,7 +240,7 @@ scenario("a run that is ready or paused says so, and what it waits for", async (
   });
   await until(page, () => document.querySelector(".phase").textContent === "Ⅱ paused");
   assert.equal(await page.locator(".phase.ok").count(), 0);
-  assert.match(await text(page, "#dead-now"), /the run is paused Remedy: resume the run/);
+  await reads(page, "#dead-now", /the run is paused Remedy: resume the run/);
 });
 
 scenario("an output that fails is marked, in flow and table", async (mock, show) => {
@@ -249,7 +249,7 @@ scenario("an output that fails is marked, in flow and table", async (mock, show)
     state.nodes.find((node) => node.name === "out0").output_failing = true;
   });
   await until(page, () => document.querySelector('.flow [data-node="out0"]').textContent.includes("✖ output fails"));
-  assert.match(await text(page, '.nodes [data-node="out0"]'), /✖ output fails/);
+  await reads(page, '.nodes [data-node="out0"]', /✖ output fails/);
 });
 
 scenario("numbers are written with units, and no fraction is rounded to all or nothing", async (mock, show) => {
@@ -274,9 +274,9 @@ scenario("no run, and no nodes, are states like others", async (mock, show) => {
   Object.assign(mock.state.run, { phase: "none", number: null, began_ms: null, seconds: 0, sources: 0, directory: null });
   mock.state.latency.counts.fill(0);
   const page = await show();
-  assert.match(await text(page, ".header"), /no run/);
+  await reads(page, ".header", /no run/);
   assert.doesNotMatch(await text(page, ".header"), /losses|books/);
-  assert.match(await text(page, "#panel-latency"), /no event has ended yet/);
+  await reads(page, "#panel-latency", /no event has ended yet/);
 });
 
 scenario("text of the server is text, never elements", async (mock, show) => {

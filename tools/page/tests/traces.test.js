@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { until } from "../browser.js";
-import { BROKEN, scenario, text } from "../harness.js";
+import { BROKEN, reads, scenario } from "../harness.js";
 
 const rows = (page, of) => page.locator(`${of} tr`).evaluateAll((list) => list.map((row) => row.innerText.replace(/\s+/g, " ").trim()));
 
@@ -16,7 +16,7 @@ scenario("remarkable events are listed with duration and reason", async (mock, s
 scenario("a waterfall has a link of its own, and its longest bar is that of the slow stage", async (mock, show) => {
   const page = await show({ hash: "#panel=traces&trace=7%2F1413" });
   await page.waitForSelector(".waterfall tr");
-  assert.match(await text(page, "#trace"), /^Event 1,413 of run 7 close ▲ without source 3 \(ecal-left\): source_skipped event 90.4 ms stored readout.hold ru1 1.40 ms source 4 was last/);
+  await reads(page, "#trace", /^Event 1,413 of run 7 close ▲ without source 3 \(ecal-left\): source_skipped event 90.4 ms stored readout.hold ru1 1.40 ms source 4 was last/);
   const widths = await page.locator(".waterfall .when span").evaluateAll((bars) => bars.map((bar) => bar.getBoundingClientRect().width));
   const [event, ...stages] = widths;
   assert.equal(Math.max(...stages), stages[3], "the filter");
@@ -33,7 +33,7 @@ scenario("an event is found by its id, or the page says why it has no trace", as
   await page.fill('#panel-traces input[name="event"]', "5");
   await page.click("#panel-traces button");
   await page.waitForSelector("#trace .problem");
-  assert.match(await text(page, "#trace"), /event 7\/5 has no trace; choose another/);
+  await reads(page, "#trace", /event 7\/5 has no trace; choose another/);
 }, BROKEN);
 
 scenario("the list grows with the run, and is not loaded otherwise", async (mock, show) => {

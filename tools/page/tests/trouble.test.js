@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { until } from "../browser.js";
-import { BROKEN, scenario, text } from "../harness.js";
+import { BROKEN, reads, scenario, text } from "../harness.js";
 
 // Returns the visible elements that are green, which stands for "in order".
 function green(page) {
@@ -27,10 +27,10 @@ scenario("a stream that falls silent makes the page stale, and a new state ends 
   mock.stream = "silent";
   // For a moment, it is the age of the books that makes the page stale.
   await until(page, () => document.querySelector(".now.stale")?.textContent.includes("the server sends nothing"));
-  assert.match(await text(page, ".now.stale"), /^STALE \d+\.\d s old the server sends nothing/);
+  await reads(page, ".now.stale", /^STALE \d+\.\d s old the server sends nothing/);
   assert.deepEqual(await green(page), []);
   assert.match(await page.evaluate(() => getComputedStyle(document.querySelector(".blind"), "::before").borderTopWidth), /^5px$/);
-  assert.match(await text(page, "#panel-alarms"), /none when last seen/);
+  await reads(page, "#panel-alarms", /none when last seen/);
   assert.match(await page.title(), /^STALE/);
   mock.stream = "on";
   mock.send();
@@ -57,7 +57,7 @@ scenario("a server that accepts and says nothing is asked again", async (mock, s
   mock.stream = "silent";
   const page = await show({ ready: false });
   await until(page, () => globalThis.sheaf?.store.connections >= 2);
-  assert.match(await text(page, ".now"), /^NO DATA/);
+  await reads(page, ".now", /^NO DATA/);
   mock.stream = "on";
   await page.waitForSelector("#panel-log");
   await until(page, () => document.querySelector(".now.stale") === null);
@@ -69,7 +69,7 @@ scenario("an event manager that does not report makes the page stale although st
     state.nodes.find((node) => node.role === "manager").age_ms = 7400;
   });
   await page.waitForSelector(".now.stale");
-  assert.match(await text(page, ".now.stale"), /STALE 7\.\d s old the event manager does not report/);
+  await reads(page, ".now.stale", /STALE 7\.\d s old the event manager does not report/);
   // After the end of a run nobody reports, and its figures stay true.
   mock.change((state) => {
     state.run.phase = "closed";
@@ -85,18 +85,18 @@ scenario("another node that does not report is named, and hides only what is its
   });
   silence("bu0");
   await page.waitForSelector("#silent");
-  assert.equal(await text(page, "#silent"), "▲ silent: bu0");
-  assert.match(await text(page, '.nodes [data-node="bu0"]'), /▲ silent/);
-  assert.match(await text(page, "#balance"), /✓ balance/);
+  await reads(page, "#silent", "▲ silent: bu0");
+  await reads(page, '.nodes [data-node="bu0"]', /▲ silent/);
+  await reads(page, "#balance", /✓ balance/);
   await until(page, () => document.querySelector(".header .facts").textContent.includes("accepted, 0/s"));
   // The books of fragments are those of all readout units.
   silence("bu0", "bu1", "bu2", "ru0");
   await until(page, () => document.getElementById("silent").textContent.includes("and 1 more"));
-  assert.match(await text(page, "#balance"), /balanced when last seen/);
+  await reads(page, "#balance", /balanced when last seen/);
   assert.doesNotMatch(await text(page, "#panel-books"), /✓/);
   silence();
   await until(page, () => document.getElementById("silent") === null);
-  assert.match(await text(page, "#balance"), /✓ balance/);
+  await reads(page, "#balance", /✓ balance/);
 });
 
 scenario("states that come late are not taken for new ones", async (mock, show) => {

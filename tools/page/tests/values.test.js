@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { until } from "../browser.js";
-import { BROKEN, scenario, text } from "../harness.js";
+import { BROKEN, reads, scenario } from "../harness.js";
 import { sampleValues } from "../sample.js";
 
 const rows = (page) => page.locator(".values tbody tr").evaluateAll((list) => list.map((row) => row.innerText.replace(/\s+/g, " ").trim()));
@@ -16,7 +16,7 @@ scenario("each value has its number, unit, state and age, and one that is not kn
   assert.match(shown[1], /^crate \/run\/crate – not yet ▲ unknown the file has "ERR", which is not one number never$/);
   assert.match(shown[2], /^hv-ecal \/run\/hv\/ecal 1561\.25 V ▲ above 1550 \S+ m?s$/);
   assert.match(shown[3], /^magnet sent by epics 1\.4002 T ✓ fresh \S+ m?s$/);
-  assert.match(await text(page, "#panel-values > p"), /sent and refused: 2 undeclared/);
+  await reads(page, "#panel-values > p", /sent and refused: 2 undeclared/);
   // A gap begins a new line; the limit within the range is drawn, the others are not.
   assert.equal((await page.locator(".values tr:nth-child(4) path").getAttribute("d")).split("M").length - 1, 2);
   assert.equal(await page.locator(".values tr:nth-child(3) .limit").count(), 1);
@@ -48,7 +48,7 @@ scenario("an answer that does not come makes all values unknown", async (mock, s
   await page.waitForSelector(".values tbody tr");
   mock.values = null;
   await page.waitForSelector("#panel-values .problem");
-  assert.match(await text(page, "#panel-values .problem"), /there are no values; look again/);
+  await reads(page, "#panel-values .problem", /there are no values; look again/);
   mock.stream = "silent";
   await until(page, () => /when last seen/.test(document.querySelector("#panel-values").textContent));
   for (const row of (await rows(page)).slice(2)) assert.match(row, /\(.*\).*\? \w+ when last seen/);

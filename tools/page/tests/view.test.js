@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { until } from "../browser.js";
-import { BROKEN, scenario, text } from "../harness.js";
+import { BROKEN, reads, scenario } from "../harness.js";
 
 scenario("the log can be searched, and filtered by level", async (mock, show) => {
   const page = await show();
@@ -11,10 +11,10 @@ scenario("the log can be searched, and filtered by level", async (mock, show) =>
   assert.match(await page.locator(".log li").first().innerText(), /takes 1.3 s for a write/);
   await page.fill("#log-search", "BU3");
   await until(page, () => document.querySelectorAll(".log li").length === 2);
-  assert.match(await text(page, "#panel-log .shown"), /2 of 7 messages/);
+  await reads(page, "#panel-log .shown", /2 of 7 messages/);
   await page.selectOption("#log-level", "error");
   await until(page, () => document.querySelectorAll(".log li").length === 1);
-  assert.match(await text(page, ".log li"), /✖ error bu3 bu3 ended: signal: 9 \(SIGKILL\) process-ended/);
+  await reads(page, ".log li", /✖ error bu3 bu3 ended: signal: 9 \(SIGKILL\) process-ended/);
   assert.equal(await page.locator(".log li .text a").getAttribute("href"), "/codes#process-ended");
   assert.equal(new URL(page.url()).hash, "#q=BU3&level=error");
   // The search goes on while messages come.
@@ -26,9 +26,9 @@ scenario("the log can be searched, and filtered by level", async (mock, show) =>
 scenario("a link restores panel, range, node and filters", async (mock, show) => {
   const page = await show({ hash: "#panel=nodes&range=2h&node=bu1&nodes=b&sort=-fill&q=disk&level=warning" });
   await until(page, () => document.activeElement?.id === "panel-nodes");
-  assert.equal(await text(page, ".range[aria-current]"), "2 h");
+  await reads(page, ".range[aria-current]", "2 h");
   await page.waitForSelector("[data-figure]");
-  assert.match(await text(page, ".details"), /events \(stored\) 1,523,304 Events by outcome./);
+  await reads(page, ".details", /events \(stored\) 1,523,304 Events by outcome./);
   assert.equal(await page.inputValue("#node-filter"), "b");
   assert.equal(await page.locator(".nodes tr[data-node]").first().getAttribute("data-node"), "bu1");
   assert.equal(await page.locator(".log li").count(), 1);
@@ -72,7 +72,7 @@ scenario("the panel of a link stays in place while what is above it grows, until
 
 scenario("what a link has wrong is ignored", async (mock, show) => {
   const page = await show({ hash: "#panel=nonsense&range=1y&level=loud&node=%3Cb%3E&sort=x" });
-  assert.equal(await text(page, ".range[aria-current]"), "5 min");
+  await reads(page, ".range[aria-current]", "5 min");
   assert.equal(await page.locator(".nodes tr[data-node]").count(), mock.state.nodes.length);
 });
 
@@ -114,7 +114,7 @@ scenario("nodes are sorted by any column, filtered, and show their figures", asy
   assert.equal(await page.locator(".details").count(), 0);
   await page.click('.nodes [data-node="ru1"] button');
   await page.waitForSelector("[data-figure]");
-  assert.equal(await text(page, '[data-figure="received_bytes"]'), "178,230,129,332");
+  await reads(page, '[data-figure="received_bytes"]', "178,230,129,332");
   assert.match(page.url(), /node=ru1/);
   await page.click('.nodes [data-node="ru1"] button');
   await until(page, () => document.querySelector(".details") === null);
@@ -167,13 +167,13 @@ scenario("figures that cannot be loaded are said in the row, with the last ones"
   await page.waitForSelector("[data-figure]");
   mock.figures = () => null;
   await page.waitForSelector(".details .problem");
-  assert.match(await text(page, ".details .problem"), /^Old figures: the server answers 404$/);
+  await reads(page, ".details .problem", /^Old figures: the server answers 404$/);
   assert.equal(await page.locator("[data-figure]").count(), 1);
   mock.figures = () => ({ no: "list" });
   await until(page, () => document.querySelector(".details .problem")?.textContent.includes("not a list"));
   mock.figures = () => [{ name: "again", text: "Payload.", value: 0.123456789 }];
   await page.waitForSelector('[data-figure="again"]');
-  assert.equal(await text(page, '[data-figure="again"]'), "0.123457");
+  await reads(page, '[data-figure="again"]', "0.123457");
   assert.equal(await page.locator(".details .problem").count(), 0);
 }, BROKEN);
 

@@ -134,7 +134,7 @@ impl ManagerNode {
         let stall = self.time.note_round(local);
         let now = replica.time(local);
         if stall > Nanos::ZERO {
-            replica.pair.handle_stall(now);
+            replica.pair.handle_stall(now, stall);
         }
         replica.receive(now, &mut self.outbox);
         replica.pair.handle_timeout(now);

@@ -1,6 +1,6 @@
 //! A mirror: it repeats the rounds of its readout unit, and becomes the unit when that has died.
 
-use super::ReadoutNode;
+use super::{LONG_STALL, ReadoutNode};
 use super::input::Input;
 use crate::outbox::Outbox;
 use crate::parcels::Parcels;
@@ -117,7 +117,9 @@ impl ReadoutNode {
         let stall = follower.time.note_round(local);
         if stall > Nanos::ZERO {
             follower.receiver.handle_stall(local, stall);
-            follower.vigil.excuse(local);
+            if stall >= LONG_STALL {
+                follower.vigil.excuse(local);
+            }
         }
         self.outbox.begin_round(local);
         let mut busy = self.receive(follower, local);

@@ -218,8 +218,7 @@ impl<P: Payload> MirrorReceiver<P> {
     /// Extends the time limit of the unit: this mirror was held up itself for `stall`, and what the unit has sent may be in the queue. A mirror
     /// that is often held up for a short time still finds its unit silent.
     pub fn handle_stall(&mut self, now: Timestamp, stall: Nanos) {
-        let quiet_since = self.channel.liveness().quiet_since(now);
-        self.channel.excuse(now.min(quiet_since + stall));
+        self.channel.extend(now, stall);
     }
 
     /// Handles all timeouts that are due at `now`.

@@ -41,7 +41,7 @@ impl Invitation {
         }
         pieces.push_back(snapshot);
         self.pieces = Some(pieces);
-        self.excuse(now);
+        self.progress.1 = now;
     }
 
     /// Returns the next piece, which goes into message `number`.
@@ -68,9 +68,9 @@ impl Invitation {
         self.complete_at.is_some_and(|number| number <= acknowledged)
     }
 
-    /// Excuses the replica because the active one was held up.
-    pub(super) fn excuse(&mut self, now: Timestamp) {
-        self.progress.1 = now;
+    /// Extends the time limit of the replica, because the active one was held up for `stall`.
+    pub(super) fn extend(&mut self, now: Timestamp, stall: Nanos) {
+        self.progress.1 = now.min(self.progress.1 + stall);
     }
 
     /// Returns when the replica has been without progress for too long.

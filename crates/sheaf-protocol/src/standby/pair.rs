@@ -20,7 +20,7 @@ use crate::liveness::LinkStatus;
 use crate::machine::{Identity, Transmit};
 use bytes::Bytes;
 use sheaf_wire::message::{Body, Input, Managers, Message, Replica};
-use sheaf_wire::{NodeId, Payload, Role, SessionId, Term, Timestamp};
+use sheaf_wire::{Nanos, NodeId, Payload, Role, SessionId, Term, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A replica of the event manager. See the [module documentation](super).
@@ -301,12 +301,12 @@ impl<P: Payload> Pair<P> {
         }
     }
 
-    /// Restarts the time limits of the other replica and of the voters: this one was held up itself, and what they have sent may be in
-    /// the queue.
-    pub fn handle_stall(&mut self, now: Timestamp) {
-        self.stream.channel.excuse(now);
-        self.asking_since = self.asking_since.map(|_| now);
-        self.stream.invitation().into_iter().for_each(|invitation| invitation.excuse(now));
+    /// Extends the time limits of the other replica and of the voters: this one was held up itself for `stall`, and what they have sent
+    /// may be in the queue. A replica that is often held up for a short time still finds the other one silent.
+    pub fn handle_stall(&mut self, now: Timestamp, stall: Nanos) {
+        self.stream.channel.extend(now, stall);
+        self.asking_since = self.asking_since.map(|since| now.min(since + stall));
+        self.stream.invitation().into_iter().for_each(|invitation| invitation.extend(now, stall));
     }
 
     // Suspicion and votes.

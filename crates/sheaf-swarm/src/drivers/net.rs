@@ -218,6 +218,7 @@ impl Net {
         let message = Message::decode(&frame.head, &mut frame.payload.clone());
         if link.is_broken {
             // Sent before the sender has polled that the peer has disconnected.
+            self.order_of_frames.accepted(from, to);
             message.iter().for_each(|message| self.order_of_frames.sent(from, to, message));
             return Ok(());
         }
@@ -241,6 +242,7 @@ impl Net {
         self.note(content);
         self.actions += 1;
         self.arrive(from, to, Event::Received { from, frame });
+        self.order_of_frames.accepted(from, to);
         // A frame that cannot be decoded is not part of a channel. Its receiver counts it.
         if let Ok(message) = message {
             self.order_of_frames.sent(from, to, &message);

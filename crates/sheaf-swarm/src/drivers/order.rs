@@ -42,9 +42,13 @@ struct Channel {
 }
 
 impl Order {
-    /// Records a frame that the network has accepted.
-    pub(super) fn sent(&mut self, from: NodeId, to: NodeId, message: &Message) {
+    /// Records that the network has accepted a frame, so that none waits at its sender.
+    pub(super) fn accepted(&mut self, from: NodeId, to: NodeId) {
         self.refused.remove(&(from, to));
+    }
+
+    /// Records the message in a frame that the network has accepted.
+    pub(super) fn sent(&mut self, from: NodeId, to: NodeId, message: &Message) {
         let (session, sequence) = (message.header.session, message.header.sequence);
         if sequence == 0 {
             return;
@@ -155,7 +159,7 @@ mod tests {
         order.peer_down(FROM, TO);
         order.session_ends(FROM, true);
         order.refused(FROM, TO);
-        order.sent(FROM, TO, &message(2));
+        order.accepted(FROM, TO);
         order.peer_down(FROM, TO);
         order.session_ends(FROM, true);
         assert_eq!(order.least_dropped(FROM), 1);

@@ -40,6 +40,18 @@ fn the_standby_takes_over_and_no_accepted_event_is_lost() {
     }
 }
 
+/// Each of its late rounds extends the time after which it suspects the event manager, and none restarts it.
+#[test]
+fn a_standby_on_a_busy_machine_takes_over_from_a_frozen_event_manager() {
+    let starve = DriverFaultKind::Starve { lasts: Nanos::from_secs(60), gap: Nanos::from_millis(40) };
+    let freeze = DriverFaultKind::Freeze { lasts: Nanos::from_secs(5) };
+    let report = good(&[
+        (Nanos::ZERO, NodeId::manager(1), starve),
+        (Nanos::from_secs(1), NodeId::MANAGER, freeze),
+    ]);
+    assert_eq!((report.stored, report.incomplete, report.take_overs), (report.accepted, 0, 1));
+}
+
 #[test]
 fn a_replica_that_reaches_nobody_is_succeeded_or_struck_off() {
     let lasts = Nanos::from_secs(5);
@@ -66,11 +78,12 @@ fn an_event_manager_that_is_killed_as_the_run_begins_is_succeeded() {
 
 /// Worlds that have failed: the active replica was killed as the voters had just noted the replicas; voters had left while the end of the
 /// run waited for a slow node; signs of life displaced messages to a slow voter; requests for votes waited behind their own
-/// repetitions; a replica span while no voter answered; the standby that took over after a suspension had let the time for the last
+/// repetitions; a replica span while no voter answered; a replica was started while it was cut off; a hello waited for room; the standby
+/// that took over after a suspension had let the time for the last
 /// events pass.
 #[test]
 fn worlds_with_a_standby_that_have_failed() {
-    for seed in [17, 19, 139, 192, 1_605] {
+    for seed in [17, 19, 139, 192, 265, 493, 1_605] {
         let options = DriverOptions::random(Family::Standby, seed);
         run(&options).unwrap_or_else(|failure| panic!("{failure}"));
     }

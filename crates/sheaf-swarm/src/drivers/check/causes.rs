@@ -180,6 +180,18 @@ impl Causes<'_> {
         candidates.any(|at| nodes.iter().all(|node| is_absent(node, at)))
     }
 
+    /// Returns whether a replica of the event manager was cut off at this time.
+    fn was_manager_cut_off(&self, at: Timestamp) -> bool {
+        let is_cut = |fault: &DriverFault| match fault.kind {
+            DriverFaultKind::Cut { peer, lasts, .. } => {
+                let is_of_manager = fault.node.role == Role::Manager || peer.role == Role::Manager;
+                is_of_manager && fault.at <= at && at <= fault.at + lasts
+            }
+            _ => false,
+        };
+        self.of(is_cut).next().is_some()
+    }
+
     /// Returns whether a node may end with an error.
     pub(super) fn explain_error(
         &self,
@@ -198,6 +210,11 @@ impl Causes<'_> {
             }
             // A replica without the voters. The other one has ended the run.
             NodeError::NoQuorum => self.options.standby,
+            // A replica that was started while it was cut off. The other one goes on, or has ended the run.
+            NodeError::StartFailed { .. } => {
+                let is_over = manager_ended.is_some_and(|ended| ended <= at);
+                self.options.standby && (is_over || self.was_manager_cut_off(at))
+            }
             // Events that it had not made durable do not count.
             NodeError::Output { node, .. } => {
                 let slowness = self.slowness();
