@@ -142,7 +142,9 @@ function row(page, state, node, blamed) {
 /** Buttons that exclude a node, include it or start it again. @param {Page} page @param {State} state @param {Node} node */
 function changes(page, state, node) {
   const { operator } = page;
-  if (!state.control || node.role === "manager") return null;
+  const isManager = node.role === "manager";
+  // Only a standby can take over from the event manager.
+  if (!state.control || (isManager && state.run.standby === null)) return null;
   const place = `node ${node.name}`;
   const why = operator.obstacle(state) ?? (operator.busy.has(place) ? "a request is under way" : null);
   const said = operator.said.get(place);
@@ -156,9 +158,10 @@ function changes(page, state, node) {
   };
   const isExcluded = state.control.nodes.some((known) => known.node === node.name && !known.included);
   const effect = node.role === "readout" ? "events are complete without its sources" : "it gets no further events";
+  const again = isManager ? "its standby takes over from it, and it joins as the standby" : "its process is killed if it lives";
   return html`<p class="controls">
-    ${node.role !== "output" && button(isExcluded ? "Include" : "Exclude", isExcluded ? "" : effect, () => ({ path: `${path}/included`, method: "PUT", body: { included: isExcluded } }))}
-    ${state.control.run !== null && button("Start again", "its process is killed if it lives", () => ({ path: `${path}/recover`, method: "POST", body: { request: crypto.randomUUID() } }))}
+    ${!isManager && node.role !== "output" && button(isExcluded ? "Include" : "Exclude", isExcluded ? "" : effect, () => ({ path: `${path}/included`, method: "PUT", body: { included: isExcluded } }))}
+    ${state.control.run !== null && button("Start again", again, () => ({ path: `${path}/recover`, method: "POST", body: { request: crypto.randomUUID() } }))}
     ${said && html`<span class="bad" role="status">${said.text}${said.remedy && `; ${said.remedy}`}</span>`}
   </p>`;
 }

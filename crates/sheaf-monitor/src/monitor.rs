@@ -14,7 +14,7 @@ use crate::remote::{Identity, RemotePage, RemotePageError, TlsListener};
 use crate::server::router;
 use crate::serving::Server;
 use crate::shared::{Notified, Shared, Tick};
-use crate::state::{self, AlarmList, Context};
+use crate::state::{self, AlarmList, Context, Standby};
 use crate::unix_time::unix_ms;
 use crate::values::{ValueBoard, ValueCounts};
 use bytes::Bytes;
@@ -198,6 +198,12 @@ impl Monitor {
     #[must_use]
     pub fn hub(&self) -> &Hub {
         &self.shared.hub
+    }
+
+    /// Returns the state of the standby event manager. `None` in a run that is to have none, and before the event manager has published.
+    #[must_use]
+    pub fn standby(&self) -> Option<Standby> {
+        state::standby_in(&self.shared.hub.snapshot())
     }
 
     /// Announces a run, before its nodes begin. What was known of the run before goes.

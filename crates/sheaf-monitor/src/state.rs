@@ -166,6 +166,11 @@ fn compose_run(manager: Option<&NodeSnapshot>, books: &Books, context: &Context<
     }
 }
 
+/// Returns the state of the standby event manager, as the event manager has published it.
+pub(crate) fn standby_in(snapshot: &Snapshot) -> Option<Standby> {
+    manager(snapshot).and_then(standby_of)
+}
+
 fn standby_of(manager: &NodeSnapshot) -> Option<Standby> {
     // Without a standby in the configuration, there is no such series.
     let (_, ready) = manager.of(&catalog::STANDBY_READY).next()?;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sheaf_wire::{Nanos, NodeId, SourceId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Requests to the event manager of a run. It reads them in every round, and at least every 50 ms.
 #[derive(Debug, Default)]
@@ -13,6 +13,8 @@ pub struct RunControls {
     pub hold: AtomicBool,
     /// Pause the run, once it has started: no triggers are taken until this is false.
     pub pause: AtomicBool,
+    /// Step down, so that the standby of the event manager takes over. The event manager clears it when it reads it.
+    pub step_down: Arc<AtomicBool>,
     /// Sources and nodes to exclude; all others are to be included.
     pub excluded: WantedExclusions,
     /// Nodes to start again, for the process that has started them.

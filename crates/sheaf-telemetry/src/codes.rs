@@ -59,6 +59,10 @@ codes! {
     STANDBY_READY = Info "standby-ready" "";
     /// A standby has taken over from the event manager.
     TOOK_OVER = Warning "took-over" "Nothing is lost. Look why the other replica of the event manager ended or was silent. The run has no standby until it is back (`standby-ready`).";
+    /// The event manager has stepped down as requested, and its standby has taken over.
+    STEPPED_DOWN = Info "stepped-down" "";
+    /// The event manager was to step down, and goes on.
+    STEP_DOWN_REFUSED = Warning "step-down-refused" "The message has the reason. Request it again when the event manager has a standby (`standby-ready`), and its voters are there.";
     /// The run goes on without a standby of its event manager.
     RUN_UNPROTECTED = Warning "run-unprotected" "If the event manager dies now, the run ends. Look why its standby ended, or what slows it or its link. A standby that is started again joins (`standby-ready`).";
     /// The process of a replica of the event manager has ended, and the other one goes on.

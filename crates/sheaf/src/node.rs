@@ -97,6 +97,9 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
             .context("cannot report to the parent that this node handles signals")?;
     }
     let mut maker = maker(&plan, stop, arguments);
+    if node.id.role == Role::Manager {
+        signals::watch_step_down(&maker.controls)?;
+    }
     if arguments.supervised {
         return supervised::take_part(maker, &node, listener, (arguments, console));
     }

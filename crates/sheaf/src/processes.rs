@@ -485,18 +485,33 @@ impl Family {
         if std::mem::take(&mut process.is_recovered) {
             process.restarts = Restarts::new(RESTARTS);
             if let Some(controls) = &self.controls {
-                controls.recovery.note_done(process.node.id);
+                let is_replica = process.node.id.role == Role::Manager;
+                controls.recovery.note_done(if is_replica { NodeId::MANAGER } else { process.node.id });
             }
         }
         Ok(())
+    }
+
+    /// Has the event manager step down: it ends when its standby has taken over, and is started again as the standby.
+    fn step_down(&mut self) {
+        let acting = self.next.lines.manager();
+        let index = self.processes.iter().position(|process| process.node.id == acting && !process.is_over());
+        if let Some(index) = index.filter(|index| self.has_other_replica(*index)) {
+            self.processes[index].is_recovered = true;
+            self.next.lines.tell(acting, &NodeRequest::StepDown);
+        }
     }
 
     /// Kills the processes of nodes that an operator wants to be started again, and starts those that have ended.
     fn kill_to_recover(&mut self) -> anyhow::Result<()> {
         let asked = self.controls.as_ref().map(|controls| controls.recovery.take()).unwrap_or_default();
         for node in asked {
+            if node.role == Role::Manager {
+                self.step_down();
+                continue;
+            }
             let index = self.processes.iter().position(|process| process.node.id == node);
-            let Some(index) = index.filter(|_| node.role != Role::Manager) else { continue };
+            let Some(index) = index else { continue };
             let process = &mut self.processes[index];
             process.is_recovered = true;
             if process.ended.is_none() {

@@ -3,9 +3,9 @@
 use crate::run_directory::remains;
 use crate::{console, user_command};
 use anyhow::Context;
-use sheaf_node::Clock;
+use sheaf_node::{Clock, RunControls};
 use sheaf_telemetry::log_as;
-use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +24,12 @@ pub(crate) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     let raised = flag.clone();
     watch(&[SIGINT, SIGTERM], move |_| raised.store(true, Ordering::Relaxed))?;
     Ok(flag)
+}
+
+/// Has SIGUSR2 ask the event manager to step down in favour of its standby.
+pub(crate) fn watch_step_down(controls: &RunControls) -> anyhow::Result<()> {
+    signal_hook::flag::register(SIGUSR2, controls.step_down.clone()).context("cannot handle SIGUSR2")?;
+    Ok(())
 }
 
 /// Calls `note` for every such signal on a separate thread; the third request to stop ends the process.

@@ -47,6 +47,8 @@ pub(crate) enum NodeRequest {
     CallOff(u32),
     /// Begin the next run. The node has handed over.
     Begin(NextRun),
+    /// Step down, so that the standby of the event manager takes over.
+    StepDown,
     /// The stamps of these events are wanted.
     Stamps(Vec<u64>),
     /// Nothing more is wanted of a node that has ended.
@@ -204,6 +206,7 @@ pub(crate) fn follow(
                     controls.succession.hands_over.store(hands_over, Ordering::Relaxed);
                     controls.succession.next.store(ends, Ordering::Release);
                 }
+                Ok(NodeRequest::StepDown) => controls.step_down.store(true, Ordering::Relaxed),
                 Ok(NodeRequest::Begin(next)) => {
                     // Requests that follow are for this run.
                     controls.succession.begin_run(next.hands_over);

@@ -608,6 +608,19 @@ scenario("a node is excluded, included and started again with its buttons", asyn
   await until(page, () => document.querySelector("[data-change]") === null);
 }, BROKEN);
 
+scenario("an event manager with a standby is started again with its button", async (mock, show) => {
+  const operator = mock.control();
+  mock.change((state) => {
+    state.run.standby = { ready: true, take_overs: 0, held_messages: 0, wait_seconds: 0 };
+  });
+  const page = await signedIn(show);
+  await page.click('tr[data-node="evm"] button');
+  await until(page, () => document.querySelectorAll("[data-change]").length === 1);
+  await page.click('[data-change="Start again evm"]');
+  await until(page, () => /starting again/.test(document.querySelector('tr[data-node="evm"]').textContent));
+  assert.equal(operator.received.at(-1).path, "nodes/evm/recover");
+});
+
 scenario("a sequence is shown, and is paused, resumed, skipped and stopped", async (mock, show) => {
   const operator = mock.control();
   operator.change((now) => { now.sequence = sampleSequence(); });

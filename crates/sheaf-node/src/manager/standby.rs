@@ -170,6 +170,9 @@ impl ManagerNode {
 
     /// Does a round as the active replica, if anything is to be done.
     fn act(&mut self, replica: &mut Replica, now: Timestamp, stall: Nanos) -> bool {
+        if self.course.controls.step_down.swap(false, Ordering::Relaxed) && !replica.pair.step_down() {
+            refuse_to_step_down(replica.me.node, "its standby is not ready");
+        }
         // Nobody could heed time limits in the gap.
         let stall = stall.max(std::mem::take(&mut replica.gap));
         let orders = self.orders();
@@ -296,6 +299,7 @@ impl ManagerNode {
                 | Input::Digest(_)
                 | Input::Snapshot { .. }
                 | Input::Admitted
+                | Input::StepsDown
                 | Input::Dismissed => {}
             }
         }
@@ -329,13 +333,17 @@ impl ManagerNode {
                     node.other_replica()
                 );
             }
-            PairEvent::TookOver(term) => self.take_over(replica, local, term.0),
+            PairEvent::TookOver { term, was_called } => self.take_over(replica, local, (term.0, was_called)),
+            PairEvent::StayedStandby => log_as!(
+                STEP_DOWN_REFUSED, node = node;
+                "{node} has not taken over: a majority of the voters does not answer; {} goes on", node.other_replica()
+            ),
             PairEvent::Retired(why) => self.retire(replica, why),
         }
     }
 
     /// Acts as the event manager from now on.
-    fn take_over(&mut self, replica: &mut Replica, local: Timestamp, term: u64) {
+    fn take_over(&mut self, replica: &mut Replica, local: Timestamp, (term, was_called): (u64, bool)) {
         let (node, from) = (replica.me.node, replica.clock.1);
         let now = replica.time(local);
         replica.acts = true;
@@ -343,10 +351,18 @@ impl ManagerNode {
         replica.gap = now.since(from);
         self.report.take_overs += 1;
         self.report.unprotected = true;
-        log_as!(
-            TOOK_OVER, node = node;
-            "{node} takes over from {} in term {term}, {} after its last sign of life", node.other_replica(), now.since(from)
-        );
+        let (other, gap) = (node.other_replica(), now.since(from));
+        if was_called {
+            log_as!(
+                STEPPED_DOWN, node = node;
+                "{other} has stepped down, and {node} takes over in term {term}, {gap} after its last round"
+            );
+        } else {
+            log_as!(
+                TOOK_OVER, node = node;
+                "{node} takes over from {other} in term {term}, {gap} after its last sign of life"
+            );
+        }
         // What the operator wants is what the other replica knew, until news of it comes here.
         let controls = &self.course.controls;
         controls.hold.store(replica.orders.hold, Ordering::Relaxed);
@@ -417,6 +433,11 @@ impl ManagerNode {
         let is_over = !waits || (!is_undecided && now.since(since) >= LINGER);
         is_over.then_some(Progress::Finished)
     }
+}
+
+/// Tells the operator why the event manager goes on.
+pub(super) fn refuse_to_step_down(node: NodeId, why: &str) {
+    log_as!(STEP_DOWN_REFUSED, node = node; "{node} does not step down: {why}");
 }
 
 impl Replica {

@@ -1,5 +1,6 @@
 //! A round of the event manager: triggers, orders of the operator, messages, and what follows from them.
 
+use super::standby::refuse_to_step_down;
 use super::{ManagerNode, TRIGGERS_PER_ROUND};
 use crate::controls::{Exclusions, RunControls};
 use crate::supervised::Supervised;
@@ -14,6 +15,9 @@ impl ManagerNode {
     /// Does a round without a standby.
     pub(super) fn work_alone(&mut self, now: Timestamp) -> Progress {
         let stall = self.time.note_round(now);
+        if self.course.controls.step_down.swap(false, Ordering::Relaxed) {
+            refuse_to_step_down(NodeId::MANAGER, "it has no standby");
+        }
         let orders = self.orders();
         self.begin_round(now, stall, orders);
         let mut busy = self.has_trigger_until(now);

@@ -1,7 +1,7 @@
 //! A mirror: it repeats the rounds of its readout unit, and becomes the unit when that has died.
 
-use super::{LONG_STALL, ReadoutNode};
 use super::input::Input;
+use super::{LONG_STALL, ReadoutNode};
 use crate::outbox::Outbox;
 use crate::parcels::Parcels;
 use crate::stall::StallFree;

@@ -7,8 +7,8 @@ use sheaf_wire::message::{Ballot, Managers, Replica};
 pub enum Change {
     /// The proposing replica becomes active, without the other one. It must be in sync.
     TakeOver {
-        /// Whether the active replica has asked for it. Otherwise voters that hear the active replica refuse.
-        handed_over: bool,
+        /// Whether the active replica steps down. Otherwise voters that hear the active replica refuse.
+        steps_down: bool,
     },
     /// The other replica is no longer in sync. The proposing replica must be active.
     StrikeOff(Replica),
@@ -26,7 +26,7 @@ pub struct NotAllowed;
 impl Change {
     /// Returns whether a voter that hears the active replica refuses the change.
     pub(super) const fn takes_over(self) -> bool {
-        matches!(self, Self::TakeOver { handed_over: false })
+        matches!(self, Self::TakeOver { steps_down: false })
     }
 
     /// Applies the change of replica `me` by `ballot`. A change that makes no difference leaves the term.

@@ -32,7 +32,14 @@ pub enum PairEvent {
         protected: bool,
     },
     /// This replica takes over: it has all that the other one has acknowledged or sent.
-    TookOver(Term),
+    TookOver {
+        /// The term that begins.
+        term: Term,
+        /// Whether the active replica has stepped down.
+        was_called: bool,
+    },
+    /// The active replica was to step down, and goes on, because there was no majority of the voters.
+    StayedStandby,
     /// The standby was struck off: the run goes on without one.
     Unprotected(Term),
     /// A replica has joined: the run has a standby again.

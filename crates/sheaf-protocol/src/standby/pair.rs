@@ -60,6 +60,8 @@ pub struct Pair<P> {
     asking_since: Option<Timestamp>,
     /// Time before which no voter is asked: they hear the active replica.
     quiet_until: Timestamp,
+    /// Whether the active replica steps down in favour of this standby.
+    is_called: bool,
     /// Whether the run is over for this standby.
     is_concluded: bool,
     events: VecDeque<PairEvent>,
@@ -94,6 +96,7 @@ impl<P: Payload> Pair<P> {
             begun_at: now,
             asking_since: None,
             quiet_until: now,
+            is_called: false,
             is_concluded: false,
             events: VecDeque::new(),
             me,
@@ -206,6 +209,17 @@ impl<P: Payload> Pair<P> {
         let (_, _, mut transmit) = if may_leave { self.held.pop_front()? } else { return None };
         transmit.message.header.term = self.term;
         Some(transmit)
+    }
+
+    /// Calls the standby to take over, which it does when it has repeated all that was sent before. This replica acts until a majority has
+    /// noted that. Returns whether there is a standby.
+    pub fn step_down(&mut self) -> bool {
+        let is_protected = self.is_protected() && !self.is_concluded;
+        if is_protected {
+            self.stream.push(Input::StepsDown);
+            self.stream.send(self.manager);
+        }
+        is_protected
     }
 
     // The standby.
@@ -349,7 +363,10 @@ impl<P: Payload> Pair<P> {
                 self.retire(Retirement::Unfounded);
             }
             Standing::Following if self.manager.is_some() && self.is_active_missing(now) => {
-                self.propose(now, Change::TakeOver { handed_over: false })
+                self.propose(now, Change::TakeOver { steps_down: false })
+            }
+            Standing::Following if self.is_called && self.replay.is_empty() => {
+                self.propose(now, Change::TakeOver { steps_down: true })
             }
             _ => {}
         }
@@ -420,6 +437,10 @@ impl<P: Payload> Pair<P> {
             match outcome {
                 // The active replica has ended, and no majority knows the replicas. So it has sent nothing.
                 Outcome::NoMajority if is_unknown => self.retire(Retirement::Unfounded),
+                // The active replica goes on.
+                Outcome::NoMajority if std::mem::take(&mut self.is_called) => {
+                    self.events.push_back(PairEvent::StayedStandby);
+                }
                 Outcome::Decided(managers) => self.follow(now, &managers),
                 Outcome::Refused { managers } => self.refused(&managers),
                 // The active replica lives, and only this one does not hear it: that one strikes it off, or is heard again.
@@ -463,7 +484,8 @@ impl<P: Payload> Pair<P> {
                 // Whoever has nothing to acknowledge hears of the term now.
                 self.heartbeats = self.config.nodes.iter().copied().collect();
                 self.heartbeat_at = now + self.config.times.heartbeat();
-                self.events.push_back(PairEvent::TookOver(managers.term));
+                let was_called = std::mem::take(&mut self.is_called);
+                self.events.push_back(PairEvent::TookOver { term: managers.term, was_called });
             }
             Standing::Protected
             | Standing::Alone
@@ -515,7 +537,10 @@ impl<P: Payload> Pair<P> {
                 }
             } else if to == self.me.node.other_replica() {
                 if std::mem::take(&mut self.is_other_spent) {
-                    return Some(self.compose(to, self.me.plain(Body::Inputs(vec![Input::Dismissed]))));
+                    let mut message = self.me.plain(Body::Inputs(vec![Input::Dismissed]));
+                    // It is not for a later session, which may join.
+                    message.header.acknowledged_session = self.spent.unwrap_or(SessionId(0));
+                    return Some(self.compose(to, message));
                 }
             } else if let Some(manager) = self.manager.filter(|_| self.term > Term(0) && self.is_active()) {
                 let identity = Identity { node: NodeId::MANAGER, session: manager, ..self.me };

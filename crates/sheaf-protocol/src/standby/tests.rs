@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 const TIMES: VoteTimes = VoteTimes { retransmit: Nanos(10), retry: Nanos(100) };
 
-const TAKE_OVER: Change = Change::TakeOver { handed_over: false };
+const TAKE_OVER: Change = Change::TakeOver { steps_down: false };
 
 /// Two proposers and their voters. Messages arrive at once, or not at all.
 struct Cluster {
@@ -141,8 +141,8 @@ fn voters_that_hear_the_active_replica_prevent_a_take_over_unless_it_was_asked_f
     cluster.hearing = [0, 2].into();
     assert_eq!(cluster.propose(1, TAKE_OVER), [Outcome::Heard]);
     assert!(!cluster.proposers[1].is_proposing());
-    let handed_over = cluster.propose(1, Change::TakeOver { handed_over: true });
-    assert!(matches!(handed_over[..], [Outcome::Decided(_)]), "{handed_over:?}");
+    let steps_down = cluster.propose(1, Change::TakeOver { steps_down: true });
+    assert!(matches!(steps_down[..], [Outcome::Decided(_)]), "{steps_down:?}");
 
     let mut cluster = Cluster::founded(3);
     cluster.hearing = [1].into();

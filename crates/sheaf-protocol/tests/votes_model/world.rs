@@ -241,7 +241,7 @@ impl Model {
             if budget.changes[usize::from(index)] > 0 && !proposer.is_proposing() {
                 let other = self.managers.get(state.managers[1 - usize::from(index)]).me;
                 let changes =
-                    [Change::TakeOver { handed_over: false }, Change::StrikeOff(other), Change::Admit(other)];
+                    [Change::TakeOver { steps_down: false }, Change::StrikeOff(other), Change::Admit(other)];
                 let changes = match (self.setup.competes, index) {
                     (false, _) => &changes[..],
                     (true, 0) => &changes[1..2],

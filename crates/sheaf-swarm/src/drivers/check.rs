@@ -137,7 +137,7 @@ pub(super) fn at_the_end(evidence: &DriverEvidence<'_>) -> Result<DriverReport, 
     check_losses(evidence, report, &mut violations);
     check_triggers(evidence, report, &mut violations);
     check_errors(evidence, &mut violations);
-    check_dropped_frames(evidence, report, &mut violations);
+    check_dropped_frames(evidence, &mut violations);
     replicas::check(evidence, report, &mut violations);
     mirrors::check(evidence, report, &mut violations);
     let (bad, forged) = (report.outbox.bad_messages, evidence.net.forged(NodeId::MANAGER));
@@ -364,15 +364,17 @@ fn check_corrupt(evidence: &DriverEvidence<'_>, report: &RunReport, violations: 
 }
 
 /// Checks that frames that waited for a peer which disconnected are counted.
-fn check_dropped_frames(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<Violation>) {
+fn check_dropped_frames(evidence: &DriverEvidence<'_>, violations: &mut Vec<Violation>) {
     let of_builder = |node| {
         let reports = evidence.reports.iter().filter(|report| report.node == node);
-        (node, reports.map(|report| report.outbox.dropped_frames).sum())
+        (node, reports.map(|report| report.outbox.dropped_frames).sum::<u64>())
+    };
+    let of_manager = |node| {
+        let reports = evidence.managers.iter().filter(|(replica, _)| *replica == node);
+        (node, reports.map(|(_, report)| report.outbox.dropped_frames).sum())
     };
     let builders = (0..evidence.options.builders).map(NodeId::builder).map(of_builder);
-    for (node, booked) in
-        builders.chain(evidence.manager.map(|manager| (manager, report.outbox.dropped_frames)))
-    {
+    for (node, booked) in builders.chain(evidence.manager.map(of_manager)) {
         let least = evidence.net.order_of_frames.least_dropped(node);
         if booked < least {
             violations.push(violation!(
@@ -405,7 +407,12 @@ fn check_dead_time(evidence: &DriverEvidence<'_>, report: &RunReport, violations
         let is_full = is_only && lasts.0 > 4 * room * period.0 && after as u64 > 2 * room;
         let vetoed = report.dead_time.vetoed.get(&DeadTimeCause::Output).copied().unwrap_or_default();
         let is_paused = report.dead_time.time.contains_key(&DeadTimeCause::Paused);
-        if is_full && vetoed == 0 && !is_paused {
+        // While the machine is suspended, no triggers come.
+        let is_suspended = evidence.happened.iter().any(|other| {
+            let suspends = matches!(other.kind, DriverFaultKind::Suspend { .. });
+            suspends && other.at < end && fault.at < other.at + other.kind.lasts()
+        });
+        if is_full && vetoed == 0 && !is_paused && !is_suspended {
             violations.push(violation!("the only disk hung for {lasts}, but no trigger was vetoed for it"));
         }
     }

@@ -250,6 +250,8 @@ pub enum DriverFaultKind {
         /// Duration.
         lasts: Nanos,
     },
+    /// The operator wants the event manager to step down in favour of its standby.
+    StepDown,
     /// The operator stops the run.
     Stop {
         /// Time until the second stop, which cuts the run.
@@ -274,7 +276,7 @@ impl DriverFaultKind {
             | Self::SupervisorFreezes { lasts }
             | Self::Pause { lasts } => lasts,
             Self::Stop { again } => again.unwrap_or_default(),
-            Self::Forge | Self::Crash => Nanos::ZERO,
+            Self::Forge | Self::Crash | Self::StepDown => Nanos::ZERO,
         }
     }
 }

@@ -27,6 +27,18 @@ impl World {
         !is_fatal || (are_protected && self.is_live(node.other_replica()))
     }
 
+    /// Returns whether a fault kills a voter while the disk of another one hangs: two of three would not answer for a time.
+    pub(super) fn leaves_no_majority(&self, fault: &DriverFault) -> bool {
+        let voters = self.options.voters();
+        let hangs_until = &self.assembly.disks.lock().hangs_until;
+        let hangs = |voter: &NodeId| {
+            *voter != fault.node && hangs_until.get(voter).is_some_and(|until| *until > self.now)
+        };
+        matches!(fault.kind, DriverFaultKind::Kill { .. })
+            && voters.contains(&fault.node)
+            && voters.iter().any(hangs)
+    }
+
     /// Returns whether the run has two replicas, or will have them again, unless it ends before.
     fn has_two_replicas(&self) -> bool {
         let replicas = self.seats.iter().filter(|(node, _)| node.role == Role::Manager);

@@ -337,7 +337,16 @@ impl World {
     fn fault(&mut self, index: usize) {
         let fault = self.options.faults[index];
         let (now, DriverFault { node, kind, .. }) = (self.now, fault);
+        if kind == DriverFaultKind::StepDown {
+            // Whichever replica acts heeds it.
+            self.assembly.controls.step_down.store(true, Ordering::Relaxed);
+            self.happened.push(fault);
+            return self.note(format_args!("the event manager is to step down"));
+        }
         if self.options.standby && node.role == Role::Manager && !self.may_hit_replica(index) {
+            return;
+        }
+        if self.options.standby && self.leaves_no_majority(&fault) {
             return;
         }
         if self.options.mirrors && !self.may_hit_one_of_two(index) {
@@ -386,6 +395,7 @@ impl World {
                 self.assembly.network.lock().clog(NodeId::MANAGER, node, now + lasts);
             }
             DriverFaultKind::Forge => self.assembly.network.lock().forge_soon(node),
+            DriverFaultKind::StepDown => {}
             DriverFaultKind::Pause { lasts } => {
                 self.assembly.controls.pause.store(true, Ordering::Relaxed);
                 self.plan(now + lasts, Turn::Resume);

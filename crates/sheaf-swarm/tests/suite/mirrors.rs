@@ -41,10 +41,8 @@ fn a_mirror_acts_for_a_readout_unit_that_is_killed_or_frozen() {
 fn a_mirror_on_a_busy_machine_acts_for_a_frozen_readout_unit() {
     let starve = DriverFaultKind::Starve { lasts: Nanos::from_secs(60), gap: Nanos::from_millis(40) };
     let freeze = DriverFaultKind::Freeze { lasts: Nanos::from_secs(30) };
-    let report = good(&[
-        (Nanos::ZERO, NodeId::mirror(0), starve),
-        (Nanos::from_secs(1), NodeId::readout(0), freeze),
-    ]);
+    let report =
+        good(&[(Nanos::ZERO, NodeId::mirror(0), starve), (Nanos::from_secs(1), NodeId::readout(0), freeze)]);
     assert_eq!(report.mirrored, 1);
 }
 

@@ -45,11 +45,27 @@ fn the_standby_takes_over_and_no_accepted_event_is_lost() {
 fn a_standby_on_a_busy_machine_takes_over_from_a_frozen_event_manager() {
     let starve = DriverFaultKind::Starve { lasts: Nanos::from_secs(60), gap: Nanos::from_millis(40) };
     let freeze = DriverFaultKind::Freeze { lasts: Nanos::from_secs(5) };
-    let report = good(&[
-        (Nanos::ZERO, NodeId::manager(1), starve),
-        (Nanos::from_secs(1), NodeId::MANAGER, freeze),
-    ]);
+    let report =
+        good(&[(Nanos::ZERO, NodeId::manager(1), starve), (Nanos::from_secs(1), NodeId::MANAGER, freeze)]);
     assert_eq!((report.stored, report.incomplete, report.take_overs), (report.accepted, 0, 1));
+}
+
+#[test]
+fn an_event_manager_steps_down_when_it_is_asked_to_and_joins_again() {
+    let at = |seconds| (Nanos::from_secs(seconds), NodeId::MANAGER, DriverFaultKind::StepDown);
+    let report = good(&[at(1), at(2), at(3)]);
+    assert_eq!((report.stored, report.incomplete, report.take_overs), (report.accepted, 0, 3));
+    assert!(report.joined >= 2, "{report:?}");
+}
+
+/// It goes on: there is nobody to take over.
+#[test]
+fn an_event_manager_without_a_standby_does_not_step_down() {
+    let report = good(&[
+        (Nanos::from_secs(1), NodeId::manager(1), DriverFaultKind::Crash),
+        (Nanos::from_secs(2), NodeId::MANAGER, DriverFaultKind::StepDown),
+    ]);
+    assert_eq!((report.stored, report.incomplete, report.take_overs), (200, 0, 0));
 }
 
 #[test]

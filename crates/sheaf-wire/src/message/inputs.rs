@@ -42,6 +42,8 @@ pub enum Input<P> {
     },
     /// The replica has joined: the voters know that it is in sync.
     Admitted,
+    /// The active replica steps down at the operator's request: the standby is to take over.
+    StepsDown,
     /// The replica has no part in the run any more, and may join with a new session.
     Dismissed,
 }

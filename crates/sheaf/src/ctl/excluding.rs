@@ -24,7 +24,7 @@ pub(super) struct ExclusionArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct RecoverArguments {
-    /// Nodes, by name. The event manager cannot be started again: a run ends with it.
+    /// Nodes, by name. The event manager can only be started again if it has a standby, which takes over from it.
     #[arg(value_name = "NODE", required = true)]
     nodes: Vec<String>,
     #[command(flatten)]

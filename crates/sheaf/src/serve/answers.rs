@@ -13,6 +13,7 @@ use sheaf_control::request::RunSettings;
 use sheaf_control::{Command, Excludable, Operator, Refusal, RefusalCode, Request, Role, SilenceRequest};
 use sheaf_monitor::alarms::CODES;
 use sheaf_monitor::control::{Answer, Asked, Call};
+use sheaf_monitor::state::Standby;
 use sheaf_node::Exclusions;
 use sheaf_telemetry::log_as;
 use sheaf_wire::{Nanos, NodeId, SourceId};
@@ -404,6 +405,22 @@ impl Desk {
         })
     }
 
+    /// Checks that the run goes on without its event manager.
+    fn check_step_down(&self, name: &str) -> Result<(), Answer> {
+        let (text, remedy) = match self.standby() {
+            Some(Standby { ready: true, .. }) => return Ok(()),
+            Some(_) => (
+                format!("the standby of {name} is not ready: the run would end with {name}"),
+                "wait until it has joined; the log says why it is missing",
+            ),
+            None => (
+                format!("{name} keeps the books of the run: the run ends with it"),
+                "stop or reset the run, and start another; with a standby (manager.standby), it could be started again",
+            ),
+        };
+        Err(Answer::error(409, "state", &text, remedy))
+    }
+
     /// Has a node of the run started again.
     fn recover(
         &mut self,
@@ -415,9 +432,15 @@ impl Desk {
         let RecoverOf { request } = parse(body)?;
         match self.excludables()?.find_node(name) {
             None => return Err(no_node(name)),
-            Some(NodeId::MANAGER) => {
-                let text = format!("{name} keeps the books of the run: the run ends with it");
-                return Err(Answer::error(409, "state", &text, "stop or reset the run, and start another"));
+            Some(NodeId::MANAGER) => self.check_step_down(name)?,
+            Some(node) if node.role == NodeId::MANAGER.role => {
+                let text = format!("{name} is a replica of the event manager");
+                return Err(Answer::error(
+                    409,
+                    "state",
+                    &text,
+                    "name the event manager: its standby takes over from it",
+                ));
             }
             Some(_) => {}
         }

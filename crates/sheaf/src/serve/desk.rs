@@ -16,6 +16,7 @@ use sheaf_control::saved::Saved;
 use sheaf_control::sequence::SequenceNews;
 use sheaf_control::view::State;
 use sheaf_control::{Command, CommandLog, Controller, Effect, Limits, Operator, Order, Request, Role};
+use sheaf_monitor::state::Standby;
 use sheaf_monitor::{Monitor, RunVerdict};
 use sheaf_node::Clock;
 use sheaf_telemetry::{codes, log_as};
@@ -407,6 +408,11 @@ impl Desk {
             source["name"] = id.and_then(|id| self.names.get(SourceId(id))).into();
         }
         view
+    }
+
+    /// Returns the state of the standby event manager, if the run has one.
+    pub(super) fn standby(&self) -> Option<Standby> {
+        self.monitor.standby()
     }
 
     fn show(&mut self) {

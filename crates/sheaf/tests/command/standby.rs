@@ -6,6 +6,7 @@ use crate::nodes::free_ports;
 use crate::output::{
     assert_adds_up, assert_books_match_files, bytes_written, directory, field, number, verify,
 };
+use crate::serve::{Controller, SYSTEM};
 use serde_json::Value;
 
 /// A run without a limit. The random triggers go on while nobody takes them.
@@ -250,16 +251,45 @@ fn nodes_that_were_started_by_hand_have_a_standby() {
     let mut running = names.map(|name| scratch.start(&format!("node system.toml {name} --json")));
     running[0].wait_until_said("evm has a standby, evm1");
     wait_for_work(&running[0], &scratch);
-    running[0].signal("KILL");
-    running[1].wait_until_said("evm1 takes over from evm");
+    running[0].signal("USR2");
+    running[1].wait_until_said("evm has stepped down, and evm1 takes over");
     wait_for_work(&running[1], &scratch);
-    let [_, standby, others @ ..] = running;
+    running[1].signal("USR2");
+    running[1].wait_until_said("evm1 does not step down: its standby is not ready");
+    let [retired, standby, others @ ..] = running;
+    retired.end();
     standby.signal("INT");
     let summary = standby.end().exits(0).json();
     assert_adds_up(&summary);
     assert_eq!(number(&summary, "trouble.take_overs"), 1);
     others.into_iter().for_each(|node| _ = node.end().exits(0));
     verify(&scratch.join("runs/run000001"), 0);
+}
+
+/// Its standby takes over, and it joins: twice, so that both replicas are started again.
+#[test]
+fn an_operator_has_the_event_manager_started_again_and_nothing_is_lost() {
+    let standby = PROTECTED.split_once("[manager]\n").expect("it has that table").1;
+    let controller = Controller::begin(&format!("{SYSTEM}[manager]\n{standby}"));
+    controller.ctl("start").exits(0);
+    let is_ready = || {
+        let (_, state) = controller.http("GET", "/api/v1/state", &[], "");
+        state.pointer("/run/standby/ready") == Some(&Value::Bool(true))
+    };
+    for _ in 0..2 {
+        wait_until("the standby is ready", is_ready);
+        controller.ctl("recover evm1").exits(1).says(&["evm1 is a replica", "name the event manager"]);
+        controller.ctl("recover evm --timeout 300").exits(0);
+        let before = controller.triggers_so_far();
+        wait_until("triggers are taken", || controller.triggers_so_far() > before + 20.0);
+    }
+    controller.ctl("stop").exits(0).says(&["run 1 ended: all"]);
+    let record = &controller.runs()[0];
+    assert_eq!(record["state"], "good", "{record:#}");
+    controller.place.sheaf("verify runs/run000001").exits(0);
+    let log =
+        std::fs::read_to_string(controller.place.join("runs/run000001/log.jsonl")).expect("it has a log");
+    assert_eq!(log.matches("stepped-down").count(), 2, "{log}");
 }
 
 #[test]

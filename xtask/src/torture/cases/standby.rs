@@ -2,6 +2,7 @@
 
 use super::{Case, Outcome, always, nightly};
 use crate::torture::books::{Promise, number};
+use crate::torture::process::signal;
 use crate::torture::run::Run;
 use crate::torture::system::System;
 use crate::torture::trial::Trial;
@@ -13,6 +14,7 @@ pub(super) const CASES: &[Case] = &[
     nightly("freeze-active-manager", freeze_active),
     nightly("kill-voter-and-manager", kill_voter_and_active),
     nightly("kill-managers-in-turn", kill_in_turn),
+    nightly("step-down-in-turn", step_down_in_turn),
 ];
 
 /// Starts a run with a standby, and waits until the run is protected.
@@ -88,4 +90,22 @@ fn kill_in_turn(trial: &mut Trial) -> Result<Outcome> {
         }
     }
     check(trial, run, &system, &Promise::nothing_lost().saying("evm1 takes over from evm"))
+}
+
+/// Each replica that has stepped down joins again before the next one does.
+fn step_down_in_turn(trial: &mut Trial) -> Result<Outcome> {
+    let (mut run, system) = start(trial, "suspect_after_ms = 60000")?;
+    let times = trial.by_scale(3, 12);
+    for (time, percent) in (1..).zip(trial.moments(times)) {
+        let active = if time % 2 == 1 { "evm" } else { "evm1" };
+        if !trial.wait_for(&mut run, percent)? {
+            break;
+        }
+        let Some(process) = run.node(active, 0)? else { break };
+        signal(process, "USR2")?;
+        if !run.says_times("has a standby again", time)? {
+            break;
+        }
+    }
+    check(trial, run, &system, &Promise::nothing_lost().saying("evm has stepped down, and evm1 takes over"))
 }

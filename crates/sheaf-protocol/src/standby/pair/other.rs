@@ -72,6 +72,7 @@ impl<P: Payload> Pair<P> {
                     Err(_) => self.retire(Retirement::Unreadable),
                 },
                 Input::Admitted => self.is_admitted = true,
+                Input::StepsDown => self.is_called = true,
                 Input::Dismissed => self.retire(Retirement::StruckOff(self.term)),
                 input => rounds.push(input),
             }

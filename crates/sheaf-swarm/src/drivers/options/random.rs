@@ -325,7 +325,8 @@ impl DriverOptions {
             | DriverFaultKind::Suspend { .. }
             | DriverFaultKind::SupervisorDies { .. }
             | DriverFaultKind::SupervisorFreezes { .. }
-            | DriverFaultKind::Pause { .. } => *node == NodeId::MANAGER,
+            | DriverFaultKind::Pause { .. }
+            | DriverFaultKind::StepDown => *node == NodeId::MANAGER,
             DriverFaultKind::Crash | DriverFaultKind::Cut { .. } => node.role == Role::Manager,
         };
         let nodes: Vec<NodeId> = self.nodes().into_iter().filter(may).collect();

@@ -96,6 +96,17 @@ impl DriverOptions {
                 kind: DriverFaultKind::Suspend { lasts },
             });
         }
+        if dice.below(3) == 0 {
+            self.draw_steps_down(&mut dice, busy);
+        }
+    }
+
+    /// Has the event manager step down, also while another fault lasts.
+    fn draw_steps_down(&mut self, dice: &mut Dice, busy: Nanos) {
+        for _ in 0..dice.between(1, 4) {
+            let at = Timestamp(START.0 + dice.below(busy.0));
+            self.faults.push(DriverFault { at, node: NodeId::MANAGER, kind: DriverFaultKind::StepDown });
+        }
     }
 
     /// Kills replicas one after another. Each is started again, and joins.

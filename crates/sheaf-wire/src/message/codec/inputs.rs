@@ -18,6 +18,7 @@ const DIGEST: u8 = 6;
 const SNAPSHOT: u8 = 7;
 const ADMITTED: u8 = 8;
 const DISMISSED: u8 = 9;
+const STEPS_DOWN: u8 = 10;
 
 /// Flags of a link.
 const UP: u8 = 1;
@@ -46,6 +47,7 @@ fn content_bytes<P>(input: &Input<P>) -> usize {
         | Input::Stop
         | Input::Digest(_)
         | Input::Admitted
+        | Input::StepsDown
         | Input::Dismissed => 0,
     }
 }
@@ -73,6 +75,7 @@ pub(super) fn emit<P: Payload>(head: &mut Vec<u8>, inputs: Vec<Input<P>>) {
             | Input::Stop
             | Input::Digest(_)
             | Input::Admitted
+            | Input::StepsDown
             | Input::Dismissed => {}
         }
     }
@@ -95,6 +98,7 @@ fn fixed<P>(input: &Input<P>) -> InputBytes {
         Input::Snapshot { manager, is_last, .. } => (SNAPSHOT, u8::from(*is_last) * LAST, manager.0),
         Input::Admitted => (ADMITTED, 0, 0),
         Input::Dismissed => (DISMISSED, 0, 0),
+        Input::StepsDown => (STEPS_DOWN, 0, 0),
     };
     InputBytes { kind, flags, reserved: U16::ZERO, content_bytes: U32::ZERO, value: U64::new(value) }
 }
@@ -145,6 +149,7 @@ fn parse_input<P: Payload>(fixed: &InputBytes, content: &[u8]) -> Result<Input<P
         }),
         ADMITTED => empty(content).map(|()| Input::Admitted),
         DISMISSED => empty(content).map(|()| Input::Dismissed),
+        STEPS_DOWN => empty(content).map(|()| Input::StepsDown),
         kind => Err(bad("kind of an input", kind.into())),
     }
 }

@@ -35,6 +35,7 @@ fn input() -> impl Strategy<Value = Input<Bytes>> {
         ),
         Just(Input::Admitted),
         Just(Input::Dismissed),
+        Just(Input::StepsDown),
     ]
 }
 
