@@ -144,7 +144,9 @@ impl ManagerNode {
         }
         let now = replica.time(local);
         self.part_from_other(replica);
-        if replica.leaves && !replica.acts && self.course.stop.load(Ordering::Relaxed) {
+        // One that knows of no event manager may have been started as the run ended.
+        let may_leave = replica.leaves || replica.pair.manager_session().is_none();
+        if may_leave && !replica.acts && self.course.stop.load(Ordering::Relaxed) {
             replica.pair.leave();
         }
         if replica.acts {
