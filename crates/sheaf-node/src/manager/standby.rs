@@ -369,6 +369,8 @@ impl ManagerNode {
         let controls = &self.course.controls;
         controls.hold.store(replica.orders.hold, Ordering::Relaxed);
         controls.pause.store(replica.orders.pause, Ordering::Relaxed);
+        // A request to a standby is void: it was meant for the event manager of that time.
+        controls.step_down.store(false, Ordering::Relaxed);
         self.role.handle_take_over(now, from, |node| replica.pair.is_up(node));
         (replica.took_over)();
     }

@@ -251,9 +251,12 @@ fn nodes_that_were_started_by_hand_have_a_standby() {
     let mut running = names.map(|name| scratch.start(&format!("node system.toml {name} --json")));
     running[0].wait_until_said("evm has a standby, evm1");
     wait_for_work(&running[0], &scratch);
+    // Without effect, also later.
+    running[1].signal("USR2");
     running[0].signal("USR2");
     running[1].wait_until_said("evm has stepped down, and evm1 takes over");
     wait_for_work(&running[1], &scratch);
+    assert!(!running[1].said().contains("does not step down"));
     running[1].signal("USR2");
     running[1].wait_until_said("evm1 does not step down: its standby is not ready");
     let [retired, standby, others @ ..] = running;
