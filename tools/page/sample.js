@@ -252,9 +252,12 @@ function sampleGiven(run) {
   ];
 }
 
+// One time for all records of a run: commands are shown with the time since its start, to a millisecond.
+const LOADED_NS = Date.now() * 1e6;
+
 // The record of a run, as `sheaf runs show --json` prints it.
 export function sampleRecord(run, edit = {}) {
-  const began = Date.now() * 1e6 - (130 - run) * 4e12;
+  const began = LOADED_NS - (130 - run) * 4e12;
   return {
     run, directory: `/data/run${String(run).padStart(6, "0")}`, state: "good", software: "sheaf 0.1.0", configuration: { name: "physics", id: "5c01a3e2" }, created_ns: began, ended_ns: began + 1.803e12,
     end: { reason: "events", good: true, lost: 0 },
