@@ -23,7 +23,9 @@ pub(crate) fn free_ports_in_a_row(count: u16) -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let begin = std::process::id() * 97;
     (0..PORTS)
-        .map(|_| begin.wrapping_add(NEXT.fetch_add(u32::from(count), Relaxed)) % (PORTS - u32::from(count)))
+        .map(|_| begin.wrapping_add(NEXT.fetch_add(u32::from(count), Relaxed)) % PORTS)
+        // Always the same modulus: rows of different lengths would overlap otherwise.
+        .filter(|place| place + u32::from(count) <= PORTS)
         .map(|place| u16::try_from(FIRST + place).expect("below 65,536"))
         .find(|first| (*first..*first + count).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()))
         .expect("some ports are free")
