@@ -30,9 +30,6 @@ use sheaf_wire::{EventId, Nanos, NodeId, SourceId, Span, Timestamp};
 use standstill::Standstill;
 use std::task::Waker;
 
-/// Length of a stall after which messages of the event manager may be waiting in the queue.
-const LONG_STALL: Nanos = Nanos::from_millis(500);
-
 /// A readout unit with its sources and its endpoint.
 pub struct ReadoutNode {
     role: ReadoutUnit<Span>,
@@ -457,9 +454,7 @@ impl ReadoutNode {
         self.outbox.begin_round(now);
         let stall = self.time.note_round(now);
         self.begin_guarded(now, stall);
-        if stall >= LONG_STALL {
-            self.vigil.excuse(now);
-        }
+        self.vigil.handle_stall(now, stall);
         let mut busy = false;
         while let Some(message) = self.outbox.poll() {
             busy = true;

@@ -3,7 +3,10 @@
 use crate::outbox::LINGER;
 use crate::worker::NodeError;
 use sheaf_protocol::liveness::{Liveness, Patience};
-use sheaf_wire::{NodeId, Timestamp};
+use sheaf_wire::{Nanos, NodeId, Timestamp};
+
+/// Length of a stall after which messages of the event manager may be waiting in the queue.
+const LONG_STALL: Nanos = Nanos::from_millis(500);
 
 /// Watches the event manager: a node waits for a missing one as long as configured.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +25,13 @@ impl Vigil {
     /// Excuses the event manager because the node itself was held up: messages may be in its queue.
     pub(crate) fn excuse(&mut self, now: Timestamp) {
         self.listens_since = now;
+    }
+
+    /// Excuses the event manager if the node was held up for a long `stall`.
+    pub(crate) fn handle_stall(&mut self, now: Timestamp, stall: Nanos) {
+        if stall >= LONG_STALL {
+            self.excuse(now);
+        }
     }
 
     /// Returns whether a node that closed at `closed_at` still waits for the event manager to acknowledge its account:

@@ -353,7 +353,7 @@ impl ManagerNode {
         replica.gap = now.since(from);
         self.report.take_overs += 1;
         self.report.unprotected = true;
-        let (other, gap) = (node.other_replica(), now.since(from));
+        let (other, gap) = (node.other_replica(), replica.gap);
         if was_called {
             log_as!(
                 STEPPED_DOWN, node = node;

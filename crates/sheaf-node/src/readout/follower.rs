@@ -1,7 +1,7 @@
 //! A mirror: it repeats the rounds of its readout unit, and becomes the unit when that has died.
 
+use super::ReadoutNode;
 use super::input::Input;
-use super::{LONG_STALL, ReadoutNode};
 use crate::outbox::Outbox;
 use crate::parcels::Parcels;
 use crate::stall::StallFree;
@@ -117,9 +117,7 @@ impl ReadoutNode {
         let stall = follower.time.note_round(local);
         if stall > Nanos::ZERO {
             follower.receiver.handle_stall(local, stall);
-            if stall >= LONG_STALL {
-                follower.vigil.excuse(local);
-            }
+            follower.vigil.handle_stall(local, stall);
         }
         self.outbox.begin_round(local);
         let mut busy = self.receive(follower, local);

@@ -95,8 +95,7 @@ fn an_event_manager_that_is_killed_as_the_run_begins_is_succeeded() {
 /// Worlds that have failed: the active replica was killed as the voters had just noted the replicas; voters had left while the end of the
 /// run waited for a slow node; signs of life displaced messages to a slow voter; requests for votes waited behind their own
 /// repetitions; a replica span while no voter answered; a replica was started while it was cut off; a hello waited for room; the standby
-/// that took over after a suspension had let the time for the last
-/// events pass.
+/// that took over after a suspension had let the time for the last events pass.
 #[test]
 fn worlds_with_a_standby_that_have_failed() {
     for seed in [17, 19, 139, 192, 265, 493, 1_605] {
