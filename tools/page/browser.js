@@ -39,7 +39,8 @@ export async function open(browser, server, { hash = "", bare = false, ready = !
   return page;
 }
 
-// Waits until a condition in the page holds.
+// Waits until a condition in the page holds, and returns its value.
 export async function until(page, condition, argument) {
-  await page.waitForFunction(condition, argument, { timeout: WATCHDOG_MS, polling: 50 });
+  const found = await page.waitForFunction(condition, argument, { timeout: WATCHDOG_MS, polling: 50 });
+  return found.jsonValue();
 }

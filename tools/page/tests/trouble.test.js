@@ -39,6 +39,17 @@ scenario("a stream that falls silent makes the page stale, and a new state ends 
   assert.match(await page.title(), /^run 7/);
 }, BROKEN);
 
+scenario("what is below the header stays in place when the data become stale", async (mock, show) => {
+  mock.control();
+  const page = await show({ viewport: { width: 1400, height: 800 } });
+  const places = () => page.evaluate(() => [".facts", ".commands", "main"].map((selector) => document.querySelector(selector).getBoundingClientRect().top));
+  await until(page, () => document.querySelector(".now.stale") === null);
+  const before = await places();
+  mock.stream = "silent";
+  await reads(page, ".now.stale", /^STALE \d+\.\d s old the server sends nothing/);
+  assert.deepEqual(await places(), before);
+});
+
 scenario("a broken connection is said at once, and made again", async (mock, show) => {
   const page = await show();
   mock.breakStream();
