@@ -45,7 +45,7 @@ pub(crate) struct SwarmArguments {
     /// Run only this seed and print its log, to investigate a failed run.
     #[arg(long, value_name = "S", conflicts_with_all = ["runs", "start"])]
     seed: Option<u64>,
-    /// Run the drivers instead of the roles: `slowness`, `faults`, `standby` or `mirrors`.
+    /// Run the drivers instead of the roles: `slowness`, `faults`, `standby`, `mirrors` or `protected`.
     #[arg(long, value_name = "FAMILY")]
     drivers: Option<String>,
     /// Print how often 10,000 seeds draw each option, without running them.
@@ -189,7 +189,7 @@ fn simulate(runs: u64, start: u64) -> Result<()> {
 }
 
 fn simulate_drivers(runs: u64, start: u64) -> Result<()> {
-    for family in ["slowness", "faults", "standby", "mirrors"] {
+    for family in ["slowness", "faults", "standby", "mirrors", "protected"] {
         let range = range(runs, start);
         swarm_command(["--drivers", family].into_iter().chain(range.iter().map(String::as_str)))?;
     }

@@ -21,7 +21,7 @@ mod replicas;
 mod versions;
 
 pub use arriving::Arriving;
-use mirrors::MirrorLinks;
+use mirrors::{MirrorLinks, StandIn};
 use replicas::MemberLinks;
 use versions::Versions;
 
@@ -155,8 +155,7 @@ pub struct Outbox {
     member: Option<MemberLinks>,
     /// Mirrors of readout units, where there are some.
     mirrors: Option<MirrorLinks>,
-    /// A node of which no messages are taken.
-    ignored: Option<NodeId>,
+    stands_in: Option<StandIn>,
     /// Whether this node is a replica of the event manager.
     is_replica: bool,
     /// Versions of the protocol that the peers speak.
@@ -194,7 +193,7 @@ impl Outbox {
             links: VecDeque::new(),
             member: None,
             mirrors: None,
-            ignored: None,
+            stands_in: None,
             is_replica: false,
             versions: Versions::new(session),
             stats: OutboxStats::default(),
@@ -406,7 +405,7 @@ impl Outbox {
     ) -> Option<Message<P>> {
         while let Some(event) = self.endpoint.poll() {
             match event {
-                Event::Received { from, .. } if self.ignored == Some(from) => {}
+                Event::Received { from, frame } if self.acts_for(from) => self.turn_away(frame),
                 Event::Received { from, frame } if Hello::is_begun_by(&frame.head) => {
                     self.hear_hello(from, &frame.head);
                 }

@@ -203,10 +203,13 @@ impl ReadoutNode {
     }
 
     /// Listens to whichever of two replicas of the event manager is active, and votes on which it is if `vote` is given: the silence after
-    /// which the active one may be succeeded.
+    /// which the active one may be succeeded. A mirror votes when it acts for its readout unit.
     #[must_use]
     pub fn with_replicas(mut self, vote: Option<Nanos>) -> Self {
-        self.outbox.join(*self.role.identity(), vote);
+        match &mut self.follower {
+            Some(follower) => Self::join_replicas(&mut self.outbox, follower, vote),
+            None => self.outbox.join(*self.role.identity(), vote),
+        }
         self
     }
 

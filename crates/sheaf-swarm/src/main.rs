@@ -55,7 +55,7 @@ struct Arguments {
     #[arg(long)]
     json: bool,
     /// Run the real drivers instead of the roles alone: `slowness`, where nothing may be lost, `faults`, `standby`, with two replicas of the
-    /// event manager, or `mirrors`, with mirrors of readout units
+    /// event manager, `mirrors`, with mirrors of readout units, or `protected`, with both
     #[arg(long, value_name = "FAMILY")]
     drivers: Option<Families>,
     /// Print how often each option is drawn by this number of runs, without running them. With --drivers: by that number of
@@ -75,6 +75,8 @@ enum Families {
     Standby,
     /// Readout units have mirrors. One of each two is killed, frozen or unreachable.
     Mirrors,
+    /// Both, with faults of both.
+    Protected,
 }
 
 impl From<Families> for Family {
@@ -84,6 +86,7 @@ impl From<Families> for Family {
             Families::Faults => Self::Faults,
             Families::Standby => Self::Standby,
             Families::Mirrors => Self::Mirrors,
+            Families::Protected => Self::Protected,
         }
     }
 }

@@ -207,7 +207,7 @@ impl DriverMaker {
         let (role, patience) = ((me, plan.readout(unit)), self.manager_patience);
         let mut driver = ReadoutNode::mirror(role, plan.mirror(), (endpoint, sources), patience, now);
         if plan.has_standby() {
-            driver = driver.with_replicas(None);
+            driver = driver.with_replicas(plan.vote_of(unit.id));
         }
         let list = self.reports.readouts.clone();
         Ok(Box::new(driver.with_report(move |report| {

@@ -1,10 +1,12 @@
 //! Messages between a node and the readout units that have mirrors.
 
 use super::{Arriving, Kind, Outbox, frame_of};
+use bytes::Bytes;
 use sheaf_protocol::liveness::LinkStatus;
+use sheaf_transport::Frame;
 use sheaf_wire::machine::Identity;
 use sheaf_wire::message::{Body, Message, MirrorStep};
-use sheaf_wire::{NodeId, Role, SessionId};
+use sheaf_wire::{Nanos, NodeId, Role, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Mirrors as a node knows them that talks to their readout units.
@@ -18,6 +20,13 @@ pub(super) struct MirrorLinks {
     up: BTreeSet<u16>,
 }
 
+/// A mirror that acts for its readout unit.
+#[derive(Clone, Copy)]
+pub(super) struct StandIn {
+    me: Identity,
+    unit: Identity,
+}
+
 impl MirrorLinks {
     /// Returns where messages for a node go.
     pub(super) fn address(&self, to: NodeId) -> NodeId {
@@ -27,15 +36,54 @@ impl MirrorLinks {
 }
 
 impl Outbox {
-    /// Takes no messages of a node any more: this one acts for it.
-    pub(crate) fn ignore(&mut self, node: NodeId) {
-        self.ignored = Some(node);
+    /// Acts as `me` for a readout unit from now on, and greets all nodes `up` to which there are links. Votes in place of the unit if `vote` is
+    /// given: the silence of the active event manager after which it may be succeeded.
+    pub(crate) fn stand_in(
+        &mut self,
+        (me, unit): (Identity, Identity),
+        vote: Option<Nanos>,
+        up: impl Iterator<Item = NodeId>,
+    ) {
+        self.stands_in = Some(StandIn { me, unit });
+        if let Some(silence) = vote {
+            self.vote_for(unit, silence);
+        }
+        // The role knows only the active replica.
+        let replicas: Vec<NodeId> = self.member.iter().flat_map(|links| links.member.up()).collect();
+        up.filter(|node| node.role != Role::Manager || replicas.is_empty()).for_each(|node| self.greet(node));
+        replicas.into_iter().for_each(|replica| self.greet(replica));
+    }
+
+    /// Tells a node that this one acts for a readout unit, if it does: the node turns to it. Each replica of the event manager has to know.
+    pub(super) fn greet(&mut self, node: NodeId) {
+        if let Some(StandIn { unit, .. }) = self.stands_in
+            && matches!(node.role, Role::Builder | Role::Manager)
+        {
+            self.reply(node, unit.plain(Body::Acknowledge));
+        }
     }
 
     /// Talks to readout units that have mirrors from now on, as this node.
     pub(crate) fn know_mirrors(&mut self, me: Identity) {
         self.mirrors =
             Some(MirrorLinks { me, acting: BTreeMap::new(), latest: BTreeMap::new(), up: BTreeSet::new() });
+    }
+
+    /// Returns whether this node acts for another one.
+    pub(super) fn acts_for(&self, node: NodeId) -> bool {
+        self.stands_in.as_ref().is_some_and(|StandIn { unit, .. }| unit.node == node)
+    }
+
+    /// Tells the readout unit for which this node acts that it has no more part in the run. It was frozen, or could not be reached, and need
+    /// not know the event manager of now.
+    pub(super) fn turn_away(&mut self, mut frame: Frame) {
+        let Some(StandIn { me, unit }) = self.stands_in else { return };
+        let message = Message::<Bytes>::decode(&frame.head, &mut frame.payload);
+        if message.is_ok_and(|Message { header, .. }| header.session == unit.session) {
+            self.stats.superseded_messages += 1;
+            let answer = me.plain_for(unit.session, Body::Mirror(MirrorStep::Superseded));
+            self.send_or_keep(unit.node, frame_of(answer), Kind::Other);
+        }
     }
 
     /// Returns whether a message that says to be from `sender` may come over the link to `from`, because that is its mirror.

@@ -6,13 +6,15 @@ use sheaf_protocol::Transmit;
 use sheaf_protocol::liveness::LinkStatus;
 use sheaf_protocol::standby::{Admission, Member};
 use sheaf_wire::machine::Identity;
-use sheaf_wire::message::{Body, Message};
-use sheaf_wire::{Nanos, NodeId, Role, Timestamp};
+use sheaf_wire::message::{Ballot, Body, Message, MirrorStep, Vote, VoteAnswer, VoterLife};
+use sheaf_wire::{Nanos, NodeId, Role, SessionId, Timestamp};
 
 /// The part of a node that talks to two replicas.
 pub(super) struct MemberLinks {
     pub(super) member: Member,
     me: Identity,
+    /// Identity of this node as a voter.
+    voice: Identity,
     now: Timestamp,
 }
 
@@ -20,7 +22,20 @@ impl Outbox {
     /// Listens to two replicas of the event manager from now on. A voter has `vote`: the silence after which the active one may be
     /// succeeded.
     pub(crate) fn join(&mut self, me: Identity, vote: Option<Nanos>) {
-        self.member = Some(MemberLinks { member: Member::new(&me, vote), me, now: Timestamp::ZERO });
+        let member = Member::new(&me, vote);
+        self.member = Some(MemberLinks { member, me, voice: me, now: Timestamp::ZERO });
+    }
+
+    /// Votes from now on in place of a readout unit. `silence` is that of the active replica after which it may be succeeded.
+    ///
+    /// This voter has none of what the unit has promised. So it is a later life of that voter, as of a unit that was started again: it is
+    /// blank until the others have told it.
+    pub(super) fn vote_for(&mut self, unit: Identity, silence: Nanos) {
+        if let Some(links) = &mut self.member {
+            let session = SessionId(unit.session.0.saturating_add(1));
+            links.voice.session = session;
+            links.member.stand_in(VoterLife { node: unit.node, session }, silence);
+        }
     }
 
     /// Makes this the outbox of a replica of the event manager.
@@ -49,9 +64,12 @@ impl Outbox {
             || (has_replicas && from.role == Role::Manager && sender.role == Role::Manager)
     }
 
-    /// Addresses a message to the event manager to its active replica, and one to a readout unit whose mirror acts to the mirror.
+    /// Addresses a message to the event manager to its active replica, and one to a readout unit whose mirror acts to the mirror. A step
+    /// about the two is for the one that has asked.
     pub(super) fn address<P>(&self, mut transmit: Transmit<P>) -> Transmit<P> {
-        transmit.to = self.mirrors.as_ref().map_or(transmit.to, |links| links.address(transmit.to));
+        if let (Some(links), false) = (&self.mirrors, matches!(transmit.message.body, Body::Mirror(_))) {
+            transmit.to = links.address(transmit.to);
+        }
         if let Some(MemberLinks { member, .. }) =
             self.member.as_ref().filter(|_| transmit.to == NodeId::MANAGER)
         {
@@ -74,10 +92,23 @@ impl Outbox {
         if let Body::Vote(request) = message.body {
             let answer = links.member.vote(now, (from, message.header.session), request);
             if let Some(answer) = answer {
-                self.reply(from, me.plain(Body::Voted(answer)));
+                let voice = links.voice;
+                self.reply(from, voice.plain(Body::Voted(answer)));
             }
             return None;
         }
+        if let Body::Mirror(MirrorStep::Superseded) = message.body {
+            // Nobody takes this back, whichever replica says it.
+            return Some(message);
+        }
+        let is_sign_of_life = matches!(message.body, Body::Acknowledge);
+        if self.stands_in.is_some() && is_sign_of_life && links.member.is_blank() {
+            let to = message.header.session;
+            let blank = VoteAnswer { ballot: Ballot::FOUNDATION, to, vote: Vote::Blank };
+            let voice = links.voice;
+            self.reply(from, voice.plain(Body::Voted(blank)));
+        }
+        let links = self.member.as_mut()?;
         match links.member.admit(now, from, &message.header) {
             Admission::Taken => Some(message),
             Admission::TakenOver => {
@@ -96,7 +127,7 @@ impl Outbox {
     }
 
     /// Sends a message to a replica, with the term that this node knows.
-    fn reply(&mut self, to: NodeId, mut message: Message<Bytes>) {
+    pub(super) fn reply(&mut self, to: NodeId, mut message: Message<Bytes>) {
         if let Some(links) = &self.member {
             message.header.term = links.member.term();
         }
@@ -106,6 +137,9 @@ impl Outbox {
 
     /// Records the state of a link. The role knows only that to the active replica, as the one to the event manager.
     pub(super) fn note_link(&mut self, peer: NodeId, link: LinkStatus) {
+        if link == LinkStatus::Up {
+            self.greet(peer);
+        }
         match &mut self.member {
             Some(links) if peer.role == Role::Manager => {
                 if links.member.handle_link(peer, link) {

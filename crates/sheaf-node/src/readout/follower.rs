@@ -10,11 +10,11 @@ use crate::worker::Progress;
 use sheaf_protocol::liveness::{LinkStatus, Liveness, Patience};
 use sheaf_protocol::mirror::{MirrorConfig, MirrorEvent, MirrorReceiver, UnitRound};
 use sheaf_protocol::readout::{ReadoutConfig, ReadoutEvent, ReadoutUnit};
-use sheaf_protocol::{Identity, Transmit};
+use sheaf_protocol::Identity;
 use sheaf_source::Source;
 use sheaf_telemetry::{log_as, muted};
 use sheaf_transport::Endpoint;
-use sheaf_wire::message::{Body, UnitInput};
+use sheaf_wire::message::UnitInput;
 use sheaf_wire::{EventId, Nanos, NodeId, Role, Span, Timestamp};
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
@@ -42,6 +42,8 @@ pub(super) struct Follower {
     floor: Option<EventId>,
     over_since: Option<Timestamp>,
     is_retired: bool,
+    /// Silence of the active event manager after which it may be succeeded, if the unit votes on that.
+    vote: Option<Nanos>,
     retirement: Option<Box<dyn FnOnce(MirrorEvent) + Send>>,
 }
 
@@ -92,9 +94,17 @@ impl ReadoutNode {
             floor: None,
             over_since: None,
             is_retired: false,
+            vote: None,
             retirement: None,
         }));
         node
+    }
+
+    /// Listens to whichever of two replicas of the event manager is active. `vote` is that of the readout unit, for which the mirror votes when
+    /// it acts.
+    pub(super) fn join_replicas(outbox: &mut Outbox, follower: &mut Follower, vote: Option<Nanos>) {
+        outbox.join(follower.me, None);
+        follower.vote = vote;
     }
 
     /// Calls `note` with the reason if this mirror has no more part in the run.
@@ -306,9 +316,8 @@ impl ReadoutNode {
             }
         }
         self.stands_in = true;
-        self.outbox.ignore(NodeId::readout(follower.me.node.index));
-        let others = follower.up.iter().filter(|node| matches!(node.role, Role::Builder | Role::Manager));
-        others.for_each(|node| self.greet(now, *node));
+        let identities = (follower.me, *self.role.identity());
+        self.outbox.stand_in(identities, follower.vote, follower.up.iter().copied());
         self.closed_at = self.closed_at.map(|_| now);
         self.vigil.excuse(now);
         self.role.handle_link(now, NodeId::MANAGER, LinkStatus::Down);
@@ -349,12 +358,6 @@ impl ReadoutNode {
         let progress = self.follow(&mut follower, now);
         self.follower = Some(follower);
         progress
-    }
-
-    /// Tells a node that this mirror acts for its readout unit: the node turns to it.
-    pub(super) fn greet(&mut self, now: Timestamp, to: NodeId) {
-        let message = self.role.identity().plain(Body::Acknowledge);
-        self.outbox.send_from(now, &self.parcels, Transmit { to, message });
     }
 
     /// Returns whether another node has the account of the readout unit: this is its mirror and does not act, or the mirror acts for it.

@@ -54,9 +54,6 @@ impl ReadoutNode {
 
     /// Records the state of a link. Returns whether the role is to know it; the mirror does then.
     pub(super) fn admit_link(&mut self, now: Timestamp, node: NodeId, link: LinkStatus) -> bool {
-        if self.stands_in && link == LinkStatus::Up && node.role == Role::Builder {
-            self.greet(now, node);
-        }
         let Some(guard) = &mut self.guard else { return true };
         if node.role == Role::Mirror {
             guard.handle_link(now, link);

@@ -3,11 +3,16 @@
 use super::voter::Voter;
 use crate::liveness::LinkStatus;
 use crate::machine::Identity;
-use sheaf_wire::message::{Header, Replica, VoteAnswer, VoteRequest};
+use sheaf_wire::message::{Header, Replica, VoteAnswer, VoteRequest, VoterLife};
 use sheaf_wire::{Nanos, NodeId, Role, SessionId, Term, Timestamp};
 
 /// Number of replicas of the event manager.
 const REPLICAS: usize = 2;
+
+/// Returns the name by which a node votes. A mirror votes in place of its readout unit.
+pub(super) fn voter_of(node: NodeId) -> NodeId {
+    if node.role == Role::Mirror { NodeId::readout(node.index) } else { node }
+}
 
 /// Result of a message of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +52,18 @@ impl Member {
         Self { active: 0, term: Term(0), replicas: Default::default(), voter, silence }
     }
 
+    /// Votes from now on, in place of a node that has ended, under its name. The vote is blank, as that of a node that was started again.
+    pub fn stand_in(&mut self, life: VoterLife, silence: Nanos) {
+        self.voter = Some(Voter::new(life.node, life.session));
+        self.silence = silence;
+    }
+
+    /// Returns whether this node is to vote, and has no part in a majority before a replica has told it what the voters know.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.voter.as_ref().is_some_and(|voter| voter.managers().is_none())
+    }
+
     /// Returns the replica to which messages to the event manager go.
     #[must_use]
     pub fn active(&self) -> NodeId {
@@ -63,6 +80,12 @@ impl Member {
     #[must_use]
     pub fn is_up(&self) -> bool {
         self.known(self.active).is_up
+    }
+
+    /// Returns the replicas to which the links are up.
+    pub fn up(&self) -> impl Iterator<Item = NodeId> + use<> {
+        let up = self.replicas.map(|replica| replica.is_up);
+        (0..).zip(up).filter(|(_, is_up)| *is_up).map(|(index, _)| NodeId::manager(index))
     }
 
     /// Returns whether this node votes, and a replica may still ask for its vote.

@@ -11,6 +11,7 @@ mod other;
 use super::change::Change;
 use super::config::StandbyConfig;
 use super::events::{PairEvent, Retirement};
+use super::member::voter_of;
 use super::joining::Assembly;
 use super::proposer::{Outcome, Proposer};
 use super::replay::{Digest, Replay, Step};
@@ -19,7 +20,7 @@ use super::stream::InputStream;
 use crate::liveness::LinkStatus;
 use crate::machine::{Identity, Transmit};
 use bytes::Bytes;
-use sheaf_wire::message::{Body, Input, Managers, Message, Replica};
+use sheaf_wire::message::{Body, Input, Managers, Message, Replica, Vote, VoteAnswer, VoterLife};
 use sheaf_wire::{Nanos, NodeId, Payload, Role, SessionId, Term, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -46,6 +47,8 @@ pub struct Pair<P> {
     up: BTreeSet<NodeId>,
     /// Identity of the event manager: the session of the replica that was active at first.
     manager: Option<SessionId>,
+    /// Session of the active replica whose inputs this standby takes.
+    followed: Option<SessionId>,
     /// Messages of the role, with the number of messages with inputs that the standby must have.
     held: VecDeque<(u64, Timestamp, Transmit<P>)>,
     digest: Digest,
@@ -86,6 +89,7 @@ impl<P: Payload> Pair<P> {
             is_admitted: false,
             up: BTreeSet::new(),
             manager: is_first.then_some(me.session),
+            followed: None,
             held: VecDeque::new(),
             digest: Digest::default(),
             buffer: Vec::new(),
@@ -279,8 +283,7 @@ impl<P: Payload> Pair<P> {
             self.join();
         }
         if let Body::Voted(answer) = message.body {
-            self.proposer.handle_answer(now, from, message.header.session, answer);
-            self.heed_outcomes(now);
+            self.handle_vote(now, VoterLife { node: voter_of(from), session: message.header.session }, answer);
             return None;
         }
         if from.role != Role::Manager {
@@ -289,6 +292,15 @@ impl<P: Payload> Pair<P> {
         }
         self.handle_replica(now, message);
         None
+    }
+
+    fn handle_vote(&mut self, now: Timestamp, life: VoterLife, answer: VoteAnswer) {
+        // The mirror of a readout unit says without being asked that it votes now, and that it is blank.
+        if answer.vote == Vote::Blank && self.is_active() && self.standing != Standing::Founding {
+            self.proposer.restore(now, life.node, life.session);
+        }
+        self.proposer.handle_answer(now, life.node, life.session, answer);
+        self.heed_outcomes(now);
     }
 
     /// Has the vote of a voter restored that has restarted.

@@ -235,7 +235,9 @@ impl Assembly {
         let ends = (self.network.attach(node), self.make_sources(node.index));
         let retirements = self.retirements.clone();
         let note = move |why| retirements.lock().unwrap_or_else(PoisonError::into_inner).push((node, why));
-        Box::new(ReadoutNode::mirror(role, mirror, ends, MANAGER_PATIENCE, now).with_retirement(note))
+        let driver = ReadoutNode::mirror(role, mirror, ends, MANAGER_PATIENCE, now).with_retirement(note);
+        let vote = self.options.vote_of(NodeId::readout(node.index));
+        Box::new(if self.options.standby { driver.with_replicas(vote) } else { driver })
     }
 
     fn readout(&self, node: NodeId) -> Box<dyn NodeDriver> {

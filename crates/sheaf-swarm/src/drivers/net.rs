@@ -316,7 +316,8 @@ impl Net {
             }
             Event::PeerUp { peer } => {
                 let link = self.links.entry((node, *peer)).or_default();
-                (link.is_up, link.is_broken) = (true, false);
+                // What was sent over an earlier link, perhaps after its peer had ended, takes no room in this one.
+                (link.is_up, link.is_broken, link.frames, link.bytes) = (true, false, 0, 0);
             }
             Event::PeerDown { peer, .. } => {
                 self.links.entry((node, *peer)).or_default().is_up = false;

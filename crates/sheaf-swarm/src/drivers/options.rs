@@ -349,6 +349,8 @@ pub enum Family {
     /// Readout units have mirrors. One of each two is killed, frozen or unreachable. No fragment may be lost with either, and none
     /// counts twice.
     Mirrors,
+    /// Both: faults of the event managers and of readout units and their mirrors, at the same time. At most one voter is away at a time.
+    Protected,
 }
 
 impl DriverOptions {

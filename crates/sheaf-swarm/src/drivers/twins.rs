@@ -2,7 +2,7 @@
 
 use super::order::Message;
 use crate::violation::{Violation, violation};
-use sheaf_wire::message::Body;
+use sheaf_wire::message::{Body, MirrorStep, Vote, VoteAnswer};
 use sheaf_wire::{NodeId, Role, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -20,6 +20,12 @@ pub(super) struct Twins {
     protected: BTreeSet<u16>,
     /// Readout units of which one of the two has asked the event manager to act without the other one.
     contested: BTreeSet<u16>,
+    /// Readout units for which the event manager has answered such a request.
+    decided: BTreeSet<u16>,
+    /// Readout units of which the mirror was let act.
+    replaced: BTreeSet<u16>,
+    /// Nodes that have told a replica of the event manager that they vote.
+    voting: BTreeSet<NodeId>,
     /// Hash of each message that was sent in a channel, and the node that sent it first.
     sent: BTreeMap<Place, (u64, NodeId)>,
     /// Number of messages that both have sent.
@@ -31,8 +37,21 @@ impl Twins {
     /// Records a message that a node sends.
     pub(super) fn sent(&mut self, from: NodeId, to: NodeId, message: &Message) {
         let header = &message.header;
-        if matches!(message.body, Body::Mirror(_)) && from.role != Role::Manager {
-            self.contested.insert(from.index);
+        match &message.body {
+            Body::Mirror(MirrorStep::Granted(_)) => {
+                self.decided.insert(to.index);
+                self.replaced.insert(to.index);
+            }
+            Body::Mirror(_) if from.role == Role::Manager => {
+                self.decided.insert(to.index);
+            }
+            Body::Mirror(_) => {
+                self.contested.insert(from.index);
+            }
+            Body::Voted(VoteAnswer { vote: Vote::Joined, .. }) => {
+                self.voting.insert(from);
+            }
+            _ => {}
         }
         if header.sequence == 0 || header.sender.role != Role::Readout || to.role == Role::Mirror {
             return;
@@ -65,6 +84,15 @@ impl Twins {
         (!self.contested.contains(&index)).then(|| self.protected.contains(&index))
     }
 
+    /// Returns whether a readout unit or its mirror votes, as far as the event manager has decided which of the two acts.
+    pub(super) fn has_vote(&self, index: u16, is_unit_live: bool) -> bool {
+        if self.replaced.contains(&index) {
+            return self.voting.contains(&NodeId::mirror(index));
+        }
+        let is_unit_voting = is_unit_live && self.voting.contains(&NodeId::readout(index));
+        is_unit_voting && (!self.contested.contains(&index) || self.decided.contains(&index))
+    }
+
     /// Returns the number of messages that were sent by a readout unit and by its mirror.
     pub(super) fn repeated(&self) -> u64 {
         self.repeated
@@ -79,7 +107,7 @@ impl Twins {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sheaf_wire::message::{Header, MirrorStep};
+    use sheaf_wire::message::Header;
     use sheaf_wire::{RunNumber, Term};
 
     fn message(sequence: u64, body: Body<bytes::Bytes>) -> Message {

@@ -76,7 +76,7 @@ pub struct World {
     suspended_until: Timestamp,
     errors: Vec<(Timestamp, NodeError)>,
     /// Faults that hit a live node.
-    happened: Vec<DriverFault>,
+    pub(super) happened: Vec<DriverFault>,
     /// Times at which replicas of the event manager finished.
     managers_ended: BTreeMap<NodeId, Timestamp>,
     /// Replicas of the event manager that were started again.

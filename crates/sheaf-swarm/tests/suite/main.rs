@@ -7,6 +7,7 @@ mod drivers;
 mod farm;
 mod mirrors;
 mod outputs;
+mod protected;
 mod scenarios;
 mod shrink;
 mod standby;

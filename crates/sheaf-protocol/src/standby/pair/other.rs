@@ -16,6 +16,9 @@ impl<P: Payload> Pair<P> {
         if is_standby && (header.term < self.term || !self.heeds_term(header.term)) {
             return;
         }
+        if is_standby && self.is_of_successor(session) {
+            return;
+        }
         match self.standing {
             Standing::Alone if self.spent < Some(session) => self.invite(now, session),
             Standing::Founding => self.stream.partner = self.stream.partner.or(Some(session)),
@@ -58,6 +61,16 @@ impl<P: Payload> Pair<P> {
         true
     }
 
+    /// Returns whether a message of this session is not of the replica that this standby follows. A later session has none of what the standby
+    /// was sent: it was started again, and may take itself for the first one of the run until the voters tell it otherwise.
+    fn is_of_successor(&mut self, session: SessionId) -> bool {
+        let is_later = self.followed.is_some_and(|followed| followed < session);
+        if is_later {
+            self.is_other_up = Some(false);
+        }
+        is_later || self.followed > Some(session)
+    }
+
     fn take_inputs(&mut self, session: SessionId, inputs: Vec<Input<P>>) {
         let mut rounds = Vec::with_capacity(inputs.len());
         for input in inputs {
@@ -65,7 +78,7 @@ impl<P: Payload> Pair<P> {
                 Input::Snapshot { manager, is_last, bytes } => match self.assembly.add(&bytes, is_last) {
                     Ok(None) => {}
                     Ok(Some(snapshot)) => {
-                        self.manager = Some(manager);
+                        (self.manager, self.followed) = (Some(manager), Some(session));
                         self.replay.begin(snapshot);
                         self.standing = Standing::Following;
                     }
@@ -79,6 +92,7 @@ impl<P: Payload> Pair<P> {
         }
         if self.standing == Standing::Following && !rounds.is_empty() {
             self.manager.get_or_insert(session);
+            self.followed.get_or_insert(session);
             self.replay.add(rounds);
         }
     }
@@ -115,7 +129,7 @@ impl<P: Payload> Pair<P> {
         self.proposer.withdraw();
         self.held.clear();
         self.stream.stop();
-        self.manager = None;
+        (self.manager, self.followed) = (None, None);
         self.replay.step_aside();
     }
 }

@@ -71,6 +71,16 @@ impl Causes<'_> {
         self.of(|fault| matches!(fault.kind, DriverFaultKind::Stop { again: Some(_) })).next().is_some()
     }
 
+    /// Returns whether the operator stopped the run while all of it was suspended as it started. Then it ends without nodes that it has not
+    /// heard of.
+    fn was_stopped_at_start(&self) -> bool {
+        let early = Nanos::from_millis(1);
+        let is_early = |fault: &DriverFault| {
+            matches!(fault.kind, DriverFaultKind::Suspend { .. }) && fault.at.since(START) < early
+        };
+        self.was_stopped() && self.of(is_early).next().is_some()
+    }
+
     /// Returns the faults of disks that refused all writes for longer than the end of a run waits for events.
     pub(super) fn full_disks(&self) -> impl Iterator<Item = &DriverFault> {
         self.of(|fault| matches!(fault.kind, DriverFaultKind::DiskFails { lasts } if lasts >= STOP_TIMEOUT))
@@ -137,7 +147,12 @@ impl Causes<'_> {
             // Sources are ahead of the triggers.
             DropReason::NeverTriggered => is_short,
             // Fragments that its front ends send again belong to earlier events.
-            DropReason::Late | DropReason::NotBuilt => self.was_killed(readout),
+            DropReason::NotBuilt => self.was_killed(readout),
+            // The first step may drop an event before the other units have read its fragments.
+            DropReason::Late => {
+                let is_dropped = self.explain_drop(DropReason::ContentMismatch, 1);
+                self.was_killed(readout) || (self.options.steps.first > 0 && is_dropped)
+            }
             DropReason::NotRequested => self.options.steps.first > 0 || self.was_killed(readout),
             DropReason::EventDropped => {
                 let reasons = [DropReason::BuilderLost, DropReason::Stopped, DropReason::ContentMismatch];
@@ -206,7 +221,8 @@ impl Causes<'_> {
                 let back = |fault: &DriverFault| fault.node == *node && fault.at + fault.kind.lasts() <= at;
                 // It was frozen while its mirror acted, and the run has ended without it.
                 let is_superseded = self.options.mirrors && matches!(node.role, Role::Readout | Role::Mirror);
-                is_over && (self.was_cut() || is_superseded || self.kills().any(back))
+                let was_cut = self.was_cut() || self.was_stopped_at_start();
+                is_over && (was_cut || is_superseded || self.kills().any(back))
             }
             // A replica without the voters. The other one has ended the run.
             NodeError::NoQuorum => self.options.standby,

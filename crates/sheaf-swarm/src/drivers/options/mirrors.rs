@@ -30,9 +30,12 @@ impl DriverOptions {
         if matches!(self.gathering, Gathering::Barrel { .. }) {
             self.gathering = Gathering::Pull;
         }
-        // The last unit without a mirror does not die.
-        let is_harmless = |fault: &DriverFault| fault.is_slowness() && fault.node.role != Role::Mirror;
-        self.faults.retain(is_harmless);
+        // The last unit without a mirror does not die, and a second stop would cut the run.
+        let mut was_stopped = false;
+        self.faults.retain(|fault| match fault.kind {
+            DriverFaultKind::Stop { .. } => !std::mem::replace(&mut was_stopped, true) && fault.is_slowness(),
+            _ => fault.is_slowness() && fault.node.role != Role::Mirror,
+        });
         for index in 0..self.readouts {
             if dice.below(4) == 0 {
                 continue;

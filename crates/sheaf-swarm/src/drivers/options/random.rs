@@ -16,10 +16,10 @@ impl DriverOptions {
         let mut dice = Dice::new(seed, 21);
         let mut options = Self { seed, ..Self::default() };
         options.draw_system(&mut dice);
-        if family == Family::Standby {
+        if matches!(family, Family::Standby | Family::Protected) {
             options.add_standby();
         }
-        options.mirrors = family == Family::Mirrors;
+        options.mirrors = matches!(family, Family::Mirrors | Family::Protected);
         options.draw_slowness(&mut dice);
         options.draw_course(&mut dice);
         let busy = options.busy_time();
@@ -86,12 +86,11 @@ impl DriverOptions {
         }
         options.draw_supervisor(family);
         options.draw_uploads();
-        if family == Family::Standby {
-            options.draw_faults_of_replicas(busy);
-        } else if family == Family::Mirrors {
-            options.draw_faults_of_mirrors(busy);
-        } else {
-            options.draw_pauses(busy);
+        match family {
+            Family::Standby => options.draw_faults_of_replicas(busy),
+            Family::Mirrors => options.draw_faults_of_mirrors(busy),
+            Family::Protected => options.draw_faults_of_both(busy),
+            Family::Slowness | Family::Faults => options.draw_pauses(busy),
         }
         let faults: u64 = options.faults.iter().map(|fault| fault.kind.lasts().0).sum();
         let busy = options.busy_time();

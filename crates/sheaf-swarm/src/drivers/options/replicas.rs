@@ -57,9 +57,23 @@ impl DriverOptions {
         self.readouts = if self.seed.is_multiple_of(3) { 2 } else { 3 };
     }
 
-    /// Draws faults of the replicas and of voters, with dice of their own: at most one replica and one voter at a time.
-    pub(super) fn draw_faults_of_replicas(&mut self, busy: Nanos) {
-        let mut dice = Dice::new(self.seed, 33);
+    /// Draws faults of the replicas, and of readout units and their mirrors, with dice of their own.
+    pub(super) fn draw_faults_of_both(&mut self, busy: Nanos) {
+        let mut dice = Dice::new(self.seed, 35);
+        self.keep_faults_beside_replicas();
+        self.draw_faults_of_mirrors(busy);
+        for _ in 0..dice.between(1, 2) {
+            let at = Timestamp(START.0 + dice.below(busy.0));
+            match dice.below(4) {
+                0 => self.draw_kills_of_replicas(&mut dice, at),
+                1 => self.draw_fault_of_a_replica(&mut dice, at),
+                _ => self.draw_steps_down(&mut dice, busy),
+            }
+        }
+    }
+
+    /// Drops the faults that two replicas do without: those of a supervisor, of the event manager alone, and more slowness than they endure.
+    fn keep_faults_beside_replicas(&mut self) {
         self.supervisor = None;
         // A slow replica is one that fails, and a second stop would cut the run.
         let mut was_stopped = false;
@@ -73,6 +87,12 @@ impl DriverOptions {
             DriverFaultKind::Stop { .. } => !std::mem::replace(&mut was_stopped, true),
             _ => fault.node.role != Role::Manager,
         });
+    }
+
+    /// Draws faults of the replicas and of voters, with dice of their own: at most one replica and one voter at a time.
+    pub(super) fn draw_faults_of_replicas(&mut self, busy: Nanos) {
+        let mut dice = Dice::new(self.seed, 33);
+        self.keep_faults_beside_replicas();
         let within = dice.pick(&[busy.0, busy.0, 1_000_000_000, 50_000_000]);
         let at = Timestamp(START.0 + dice.below(within));
         if dice.below(3) == 0 {
