@@ -28,7 +28,7 @@ use sheaf_telemetry::stamps::StampLabels;
 use sheaf_transport::Endpoint;
 use sheaf_wire::{Nanos, NodeId, Timestamp, TriggerType};
 use standby::Replica;
-pub use standby::TakeOverHook;
+pub use standby::ReplicaOptions;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use succession::Left;

@@ -90,6 +90,9 @@ pub struct RunReport {
     /// Reason why this replica of the event manager had no part in the run any more when it ended, if it had none.
     #[serde(skip)]
     pub retired: Option<Retirement>,
+    /// Whether this replica of the event manager was the standby of the other one when the run ended.
+    #[serde(skip)]
+    pub stood_by: bool,
     /// Whether it ended because an operator wanted the next run.
     pub switched: bool,
     /// Messages that the event manager's link did not send or understand.
@@ -179,6 +182,7 @@ impl Default for RunReport {
             take_overs: 0,
             unprotected: false,
             retired: None,
+            stood_by: false,
             switched: false,
             outbox: OutboxStats::default(),
             shifts: Vec::new(),

@@ -16,7 +16,7 @@ use sheaf_node::builder::{BuilderNode, BuilderReport};
 use sheaf_node::farm::Farm;
 use sheaf_node::handover::Handover;
 use sheaf_node::link_handover::LinkHandover;
-use sheaf_node::manager::{ManagerHandover, ManagerNode};
+use sheaf_node::manager::{ManagerHandover, ManagerNode, ReplicaOptions};
 use sheaf_node::output::{OutputNode, OutputReport};
 use sheaf_node::readout::{ReadoutHandover, ReadoutNode, ReadoutReport};
 use sheaf_node::reborn::Reborn;
@@ -65,6 +65,8 @@ pub(crate) struct DriverMaker {
     pub(crate) early_farms: Arc<EarlyFarms>,
     /// Set when this node, a standby event manager, takes over.
     pub(crate) took_over: Arc<AtomicBool>,
+    /// Whether the run has begun before, so that its event manager can only join the other one.
+    pub(crate) only_joins: bool,
 }
 
 /// Handovers to the next run, by node.
@@ -336,7 +338,8 @@ impl DriverMaker {
                 let hook = Box::new(move || took_over.store(true, Ordering::Relaxed));
                 // One that was started by hand leaves the run on Ctrl-C. The parent of others may take it for the event manager already.
                 let leaves = self.manager_patience != Patience::UNLIMITED;
-                manager.replicated(me, replicas, now, (hook, leaves))
+                let options = ReplicaOptions { took_over: hook, leaves, only_joins: self.only_joins };
+                manager.replicated(me, replicas, now, options)
             }
             None => manager,
         };

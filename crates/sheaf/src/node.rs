@@ -32,6 +32,7 @@ use sheaf_key::RunKey;
 use sheaf_node::report::{Gauges, RunReport};
 use sheaf_node::{Clock, NodeError, RunControls, worker};
 use sheaf_protocol::liveness::Patience;
+use sheaf_protocol::standby::Retirement;
 use sheaf_telemetry::{Hub, log_as};
 use sheaf_wire::{EventId, NodeId, Role, RunNumber};
 use std::net::TcpListener;
@@ -99,6 +100,10 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
     let mut maker = maker(&plan, stop, arguments);
     if node.id.role == Role::Manager {
         signals::watch_step_down(&maker.controls)?;
+        if let Some(path) = maker.directory.as_deref().filter(|_| plan.has_standby() && !arguments.supervised) {
+            // One that died or stepped down has begun this run. It is started again to be the standby of the other one.
+            maker.only_joins = SharedManifest::is_open(path)?;
+        }
     }
     if arguments.supervised {
         return supervised::take_part(maker, &node, listener, (arguments, console));
@@ -252,6 +257,7 @@ fn maker(plan: &Arc<Plan>, stop: Arc<AtomicBool>, arguments: &NodeArguments) -> 
         handovers: Arc::default(),
         early_farms: Arc::default(),
         took_over: Arc::default(),
+        only_joins: false,
     }
 }
 
@@ -275,7 +281,7 @@ fn manager(
     let configuration = || (&plan.config, configuration_name(&arguments.config));
     let begin = |path: &PathBuf| SharedManifest::begin(path, configuration(), created);
     // A standby writes one if it ends the run.
-    let first = directory.filter(|_| node.id == NodeId::MANAGER);
+    let first = directory.filter(|_| node.id == NodeId::MANAGER && !maker.only_joins);
     let mut manifest = first.map(begin).transpose()?;
     let receiver = directory.and_then(|path| histograms::begin(&plan.config, path));
     let driver = maker.make(node.id, connect(plan, listener))?;
@@ -286,7 +292,13 @@ fn manager(
     let written = histograms::finish(receiver);
     let report = maker.reports.run.lock().unwrap_or_else(PoisonError::into_inner).take();
     let report = report.context("the event manager ended without a report")?;
-    if report.retired.is_some() || (node.id != NodeId::MANAGER && report.take_overs == 0) {
+    if report.retired == Some(Retirement::RunExists) {
+        bail!(
+            "{} already has a run, and no event manager of it answers; choose another run.number or run.output",
+            directory.map_or_else(String::new, |path| path.display().to_string())
+        );
+    }
+    if report.retired.is_some() || report.stood_by {
         // The other replica ends the run, or has ended it.
         watch.end();
         return match errors.first() {

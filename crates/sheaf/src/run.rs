@@ -77,6 +77,7 @@ pub(crate) fn in_process(
         handovers: Arc::new(Mutex::new(handovers)),
         early_farms,
         took_over: Arc::default(),
+        only_joins: false,
     };
     let threads = links.threads(&maker)?;
     let collect = |tracing: &Tracing| {

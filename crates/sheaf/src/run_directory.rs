@@ -283,6 +283,11 @@ impl SharedManifest {
         Ok(Self { path: path.to_owned(), manifest, _lock: lock, objects: objects::of(config)? })
     }
 
+    /// Returns whether the run at `path` has begun and was not closed.
+    pub(crate) fn is_open(path: &Path) -> anyhow::Result<bool> {
+        Ok(Manifest::read(path)?.is_some_and(|manifest| manifest.ended.is_none()))
+    }
+
     /// Begins the run's manifest. Builders may have begun their files already.
     pub(crate) fn begin(
         path: &Path,

@@ -21,9 +21,6 @@ use std::sync::atomic::Ordering;
 /// Time for which a replica that has ended its run waits for the other one.
 const LINGER: Nanos = Nanos::from_secs(2);
 
-/// Called when this replica takes over.
-pub type TakeOverHook = Box<dyn FnMut() + Send>;
-
 /// The part of an event manager in a pair of replicas.
 pub(super) struct Replica {
     pair: Pair<Bytes>,
@@ -46,9 +43,17 @@ pub(super) struct Replica {
     over_since: Option<Timestamp>,
     arrived: Vec<Message<Bytes>>,
     links: Vec<(NodeId, LinkStatus)>,
-    took_over: TakeOverHook,
-    /// Whether a standby leaves the run on a request to end it.
-    leaves: bool,
+    options: ReplicaOptions,
+}
+
+/// How a replica of the event manager takes part in its run.
+pub struct ReplicaOptions {
+    /// Called when this replica takes over.
+    pub took_over: Box<dyn FnMut() + Send>,
+    /// Whether a standby leaves the run on a request to end it. Otherwise it ends the run if it takes over.
+    pub leaves: bool,
+    /// Whether the run has begun before, so that this replica joins, or retires.
+    pub only_joins: bool,
 }
 
 impl Replica {
@@ -92,22 +97,24 @@ impl ManagerNode {
         self
     }
 
-    /// Makes this event manager one of two replicas: `me` is the replica. A standby calls `took_over` when it takes over. On a request to
-    /// end the run, it leaves the run if `leaves`, and otherwise ends the run if it takes over. The role of the first replica was made at `now`:
-    /// that of the standby begins at the same time.
+    /// Makes this event manager one of two replicas: `me` is the replica. The role of the first replica was made at `now`: that of the standby
+    /// begins at the same time.
     #[must_use]
     pub fn replicated(
         mut self,
         me: Identity,
         (config, role): (StandbyConfig, ManagerConfig),
         now: Timestamp,
-        (took_over, leaves): (TakeOverHook, bool),
+        options: ReplicaOptions,
     ) -> Self {
         let is_first = me.node == NodeId::MANAGER;
         let mut pair = Pair::new(me, config, now);
         if is_first {
             pair.take(|| Input::Round { now, stall: Nanos::ZERO });
             pair.end_round();
+            if options.only_joins {
+                pair.only_join();
+            }
         }
         self.outbox.become_replica();
         self.replica = Some(Box::new(Replica {
@@ -123,8 +130,7 @@ impl ManagerNode {
             over_since: None,
             arrived: Vec::new(),
             links: Vec::new(),
-            took_over,
-            leaves,
+            options,
         }));
         self
     }
@@ -145,7 +151,7 @@ impl ManagerNode {
         let now = replica.time(local);
         self.part_from_other(replica);
         // One that knows of no event manager may have been started as the run ended.
-        let may_leave = replica.leaves || replica.pair.manager_session().is_none();
+        let may_leave = replica.options.leaves || replica.pair.manager_session().is_none();
         if may_leave && !replica.acts && self.course.stop.load(Ordering::Relaxed) {
             replica.pair.leave();
         }
@@ -372,7 +378,7 @@ impl ManagerNode {
         // A request to a standby is void: it was meant for the event manager of that time.
         controls.step_down.store(false, Ordering::Relaxed);
         self.role.handle_take_over(now, from, |node| replica.pair.is_up(node));
-        (replica.took_over)();
+        (replica.options.took_over)();
     }
 
     fn retire(&mut self, replica: &mut Replica, why: Retirement) {
@@ -392,6 +398,9 @@ impl ManagerNode {
                 "the state that it was sent cannot be read: both must be the same version of sheaf".to_owned()
             }
             Retirement::OtherRelease => "the two are of different releases of sheaf".to_owned(),
+            Retirement::RunExists => {
+                "the run has begun before, and no event manager of it answers".to_owned()
+            }
             Retirement::Unfounded => "the event manager ended before the run began".to_owned(),
             Retirement::Left => "it leaves as requested".to_owned(),
             Retirement::NoQuorum => "a majority of the voters does not answer".to_owned(),
@@ -416,7 +425,7 @@ impl ManagerNode {
     }
 
     /// Returns how the worker goes on, if the part of this replica in the run is over.
-    fn ends(&self, replica: &mut Replica, now: Timestamp) -> Option<Progress> {
+    fn ends(&mut self, replica: &mut Replica, now: Timestamp) -> Option<Progress> {
         if self.report.retired.is_some() {
             return Some(Progress::Finished);
         }
@@ -435,6 +444,7 @@ impl ManagerNode {
         // one may have done so. The pair finds out, or gives up.
         let is_undecided = replica.acts && replica.pair.is_founded();
         let is_over = !waits || (!is_undecided && now.since(since) >= LINGER);
+        self.report.stood_by = is_over && !replica.acts;
         is_over.then_some(Progress::Finished)
     }
 }

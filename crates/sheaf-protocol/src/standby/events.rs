@@ -13,6 +13,8 @@ pub enum Retirement {
     Diverged,
     /// The active replica has ended before the voters knew the replicas.
     Unfounded,
+    /// The run has begun before, and no event manager of it answers, with which this replica could go on.
+    RunExists,
     /// There was no majority of the voters.
     NoQuorum,
     /// The snapshot that it was sent cannot be read.

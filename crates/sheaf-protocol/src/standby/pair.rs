@@ -7,6 +7,7 @@
 //! Whatever is to be sent comes from [`Pair::poll_transmit`], with the term.
 
 mod other;
+mod voters;
 
 use super::change::Change;
 use super::config::StandbyConfig;
@@ -20,7 +21,7 @@ use super::stream::InputStream;
 use crate::liveness::LinkStatus;
 use crate::machine::{Identity, Transmit};
 use bytes::Bytes;
-use sheaf_wire::message::{Body, Input, Managers, Message, Replica, Vote, VoteAnswer, VoterLife};
+use sheaf_wire::message::{Body, Input, Managers, Message, Replica, VoterLife};
 use sheaf_wire::{Nanos, NodeId, Payload, Role, SessionId, Term, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -67,6 +68,8 @@ pub struct Pair<P> {
     is_called: bool,
     /// Whether the run is over for this standby.
     is_concluded: bool,
+    /// Whether the run has begun before, so that this replica joins and does not begin it.
+    only_joins: bool,
     events: VecDeque<PairEvent>,
 }
 
@@ -102,10 +105,16 @@ impl<P: Payload> Pair<P> {
             quiet_until: now,
             is_called: false,
             is_concluded: false,
+            only_joins: false,
             events: VecDeque::new(),
             me,
             config,
         }
+    }
+
+    /// Makes this a replica of a run that has begun before: it joins, and retires if the other replica has no part in the run either.
+    pub fn only_join(&mut self) {
+        self.only_joins = true;
     }
 
     /// Returns whether this replica acts as the event manager.
@@ -294,26 +303,6 @@ impl<P: Payload> Pair<P> {
         None
     }
 
-    fn handle_vote(&mut self, now: Timestamp, life: VoterLife, answer: VoteAnswer) {
-        // The mirror of a readout unit says without being asked that it votes now, and that it is blank.
-        if answer.vote == Vote::Blank && self.is_active() && self.standing != Standing::Founding {
-            self.proposer.restore(now, life.node, life.session);
-        }
-        self.proposer.handle_answer(now, life.node, life.session, answer);
-        self.heed_outcomes(now);
-    }
-
-    /// Has the vote of a voter restored that has restarted.
-    fn note_voter(&mut self, now: Timestamp, node: NodeId, session: SessionId) {
-        if !self.is_active() || !self.config.voters.contains(&node) {
-            return;
-        }
-        let before = self.voters.insert(node, session);
-        if before.is_some_and(|before| before < session) && self.standing != Standing::Founding {
-            self.proposer.restore(now, node, session);
-        }
-    }
-
     /// Records the state of the link to a node, or to the other replica.
     pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: LinkStatus) {
         match link {
@@ -398,24 +387,6 @@ impl<P: Payload> Pair<P> {
     fn propose(&mut self, now: Timestamp, change: Change) {
         self.asking_since.get_or_insert(now);
         self.proposer.propose(now, change);
-    }
-
-    /// Has the voters note the replicas, once the standby is there or its time is over.
-    fn found(&mut self, now: Timestamp) {
-        // It must have the first round, and with it the session of the event manager.
-        let has_begun = self.is_other_up != Some(false) && self.stream.acknowledged() > 0;
-        let standby = self.stream.partner.filter(|_| has_begun);
-        if self.proposer.is_proposing() || (standby.is_none() && !self.is_start_over(now)) {
-            return;
-        }
-        let me = Replica { index: self.me.node.index, session: self.me.session };
-        let standby = standby.map(|session| Replica { index: self.me.node.other_replica().index, session });
-        let in_sync = std::iter::once(me).chain(standby).collect();
-        self.proposer.found(now, Managers { term: Term(0), active: me, in_sync });
-    }
-
-    fn is_start_over(&self, now: Timestamp) -> bool {
-        now.since(self.begun_at) >= self.config.times.start
     }
 
     /// Returns whether too much has waited too long for the standby, or its link is down.

@@ -10,7 +10,7 @@ use super::workers::SimWorker;
 use sheaf_node::builder::{BuilderNode, BuilderReport, Judgement};
 use sheaf_node::content::ContentCheck;
 use sheaf_node::farm::{Farm, FarmSetup, Worker};
-use sheaf_node::manager::{Course, ManagerNode};
+use sheaf_node::manager::{Course, ManagerNode, ReplicaOptions};
 use sheaf_node::number_check::NumberCheck;
 use sheaf_node::output::OutputNode;
 use sheaf_node::readout::ReadoutNode;
@@ -188,7 +188,8 @@ impl Assembly {
         let driver = if options.mirrors { driver.with_mirrors() } else { driver };
         if options.standby {
             let replicas = (options.replicas(CHANNEL), config);
-            return Box::new(driver.replicated(me, replicas, now, (Box::new(|| ()), false)));
+            let options = ReplicaOptions { took_over: Box::new(|| ()), leaves: false, only_joins: false };
+            return Box::new(driver.replicated(me, replicas, now, options));
         }
         Box::new(match &self.supervision {
             Some(supervision) => driver.triggered_by(supervision.input(), None),

@@ -21,6 +21,7 @@ impl<P: Payload> Pair<P> {
         }
         match self.standing {
             Standing::Alone if self.spent < Some(session) => self.invite(now, session),
+            Standing::Founding if self.only_joins => return self.retire(Retirement::RunExists),
             Standing::Founding => self.stream.partner = self.stream.partner.or(Some(session)),
             _ => {}
         }
