@@ -13,6 +13,9 @@
 //!
 //! Nodes address messages for the unit to its mirror once a message of the unit has come from the mirror.
 //!
+//! A unit that sends a message after its mirror has taken over is [told so](MirrorStep::Superseded), by the mirror itself, by the event manager or by
+//! a builder unit: it may not know who is the event manager by then.
+//!
 //! # Modules
 //! | module | holds |
 //! |---|---|

@@ -30,6 +30,11 @@
 //! majority the new session, so that a majority that contains the forgotten vote contains a voter that knows better, or
 //! whose vote is older than the restoration.
 //!
+//! A mirror that acts for a readout unit has nothing of what that has promised. It votes under the name of the unit as a later life of it: with
+//! the session after that of the unit, and blank at first. The unit may still run, if it was frozen. That does no harm: a vote of the unit for a
+//! ballot after the restoration meets a vote that names the later life. A vote for an earlier ballot needs others that were cast before the
+//! restoration, and a majority of all voters, which includes one of these, has told the mirror of it.
+//!
 //! # Foundation
 //! Replica 0 founds the first configuration. All voters must be blank at one time: the founder asks each, and then tells all of
 //! them the configuration with the sessions of which it has heard. A voter that has the same session keeps it, and is still

@@ -29,6 +29,7 @@ fn setup(highest: u64, budget: Budget) -> Setup {
         competes: true,
         head_start: [0, 0],
         is_founded: true,
+        lives_on: false,
         sabotage: Sabotage::None,
     }
 }
@@ -63,6 +64,13 @@ fn any_changes_of_both_replicas_form_a_chain() {
 #[test]
 fn voters_restart_while_changes_compete() {
     let found = assert_safe(setup(3, Budget { restarts: 2, ..ONE_CHANGE_EACH }));
+    assert!(found.decided >= 2, "{}", found.decided);
+}
+
+/// A mirror votes for a readout unit, which was only frozen and votes as well.
+#[test]
+fn a_voter_is_replaced_whose_earlier_life_goes_on_to_vote() {
+    let found = assert_safe(Setup { lives_on: true, ..forgotten_promise() });
     assert!(found.decided >= 2, "{}", found.decided);
 }
 
@@ -115,6 +123,7 @@ fn larger_worlds_are_safe() {
     let restarts = Budget { restarts: 2, restorations: 2, ..ONE_CHANGE_EACH };
     assert_safe(setup(5, faults));
     assert_safe(Setup { head_start: [0, 2], ..setup(7, restarts) });
+    assert_safe(Setup { lives_on: true, ..setup(5, restarts) });
     assert_safe(Setup { answers: Answers::Whenever, ..setup(3, ONE_CHANGE_EACH) });
     assert_safe(Setup { competes: false, ..setup(5, Budget { changes: [2, 1], ..ONE_CHANGE_EACH }) });
 }
@@ -151,7 +160,8 @@ fn long_walks_among_five_voters_are_safe() {
     let mut decided = 0;
     for seed in 0..walks {
         let answers = if seed % 2 == 0 { Answers::Whenever } else { Answers::AtOnce };
-        let walk = walks::walk(Setup { answers, ..setup }, seed, 800);
+        let lives_on = seed % 4 < 2;
+        let walk = walks::walk(Setup { answers, lives_on, ..setup }, seed, 800);
         decided += walk.unwrap_or_else(|violation| panic!("{violation}"));
     }
     println!("{walks} walks, {decided} decided configurations");

@@ -43,6 +43,8 @@ pub(crate) struct Setup {
     pub(crate) head_start: [u8; 2],
     /// Whether the first configuration has been founded.
     pub(crate) is_founded: bool,
+    /// Whether the earlier life of a voter that restarts goes on to vote, as a frozen readout unit whose mirror votes for it.
+    pub(crate) lives_on: bool,
     pub(crate) sabotage: Sabotage,
 }
 
@@ -83,6 +85,8 @@ pub(crate) enum Action {
     Deliver(u32),
     /// Deliver a request whose answer is lost.
     DeliverInVain(u32),
+    /// Deliver a request to an earlier life of its voter.
+    DeliverToEarlier(u32),
     Propose(u16, Change),
     /// A proposer begins another ballot, or does what waits.
     Timeout(u16),
@@ -98,6 +102,8 @@ pub(crate) enum Action {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct State {
     seats: Vec<u32>,
+    /// Earlier lives that go on to vote, at most one of each voter.
+    earlier: Vec<Option<u32>>,
     managers: [u32; 2],
     /// Letters, in order of number.
     letters: Vec<u32>,
@@ -152,6 +158,9 @@ impl State {
     pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
         let Budget { changes, restarts, restorations, crashes } = self.budget;
         bytes.extend([changes[0], changes[1], restarts, restorations, crashes]);
+        for earlier in &self.earlier {
+            bytes.extend(earlier.unwrap_or(u32::MAX).to_le_bytes());
+        }
         for numbers in [&self.seats, &self.managers[..], &self.letters, &self.proposed, &self.decided] {
             bytes.extend((numbers.len() as u32).to_le_bytes());
             for number in numbers {
@@ -189,6 +198,7 @@ impl Model {
         let unspoiled = Setup { sabotage: Sabotage::None, ..setup };
         let manager = |index| Manager::new(replica(index), &unspoiled);
         let state = State {
+            earlier: vec![None; seats.len()],
             seats: seats.into_iter().map(|seat| model.seats.number(seat)).collect(),
             managers: [0, 1].map(|index| model.managers.number(manager(index))),
             letters: Vec::new(),
@@ -231,6 +241,12 @@ impl Model {
         if self.setup.answers == Answers::AtOnce {
             actions.extend(state.letters.iter().map(|letter| Action::DeliverInVain(*letter)));
         }
+        let has_earlier = |letter: u32| match self.letters.get(letter) {
+            Letter::Request { to, .. } => state.earlier[usize::from(to.index)].is_some(),
+            Letter::Answer { .. } => false,
+        };
+        let to_earlier = state.letters.iter().copied().filter(|letter| has_earlier(*letter));
+        actions.extend(to_earlier.map(Action::DeliverToEarlier));
         let budget = &state.budget;
         let is_blank = |seat: u32| self.seats.get(seat).voter.managers().is_none();
         for index in [0, 1_u16] {
@@ -284,12 +300,13 @@ impl Model {
         }
         let mut next = state.clone();
         match action {
-            Action::Deliver(letter) | Action::DeliverInVain(letter) => {
-                let answer = self.deliver(&mut next, letter);
+            Action::Deliver(letter) | Action::DeliverInVain(letter) | Action::DeliverToEarlier(letter) => {
+                let is_to_earlier = action == Action::DeliverToEarlier(letter);
+                let answer = self.deliver(&mut next, letter, is_to_earlier);
                 match (self.setup.answers, answer) {
                     (_, None) => {}
                     (Answers::Whenever, Some(answer)) => insert_all(&mut next.letters, &[answer]),
-                    (Answers::AtOnce, Some(answer)) if action == Action::Deliver(letter) => {
+                    (Answers::AtOnce, Some(answer)) if action != Action::DeliverInVain(letter) => {
                         self.deliver_answer(&mut next, answer);
                     }
                     (Answers::AtOnce, Some(_)) => {}
@@ -365,12 +382,19 @@ impl Model {
         match action {
             Action::Deliver(letter) => format!("deliver {:?}", self.letters.get(letter)),
             Action::DeliverInVain(letter) => format!("deliver in vain {:?}", self.letters.get(letter)),
+            Action::DeliverToEarlier(letter) => {
+                format!("deliver to the earlier life {:?}", self.letters.get(letter))
+            }
             action => format!("{action:?}"),
         }
     }
 
     fn restart_voter(&mut self, state: &mut State, voter: u16) {
-        let seat = &mut state.seats[usize::from(voter)];
+        let place = usize::from(voter);
+        if self.setup.lives_on {
+            state.earlier[place] = Some(state.seats[place]);
+        }
+        let seat = &mut state.seats[place];
         let VoterLife { node, session } = self.seats.get(*seat).life;
         let life = VoterLife { node, session: SessionId(session.0 + 1) };
         let voter = self.setup.sabotage.restarted(life, &self.first.voter, &first_managers());
@@ -378,14 +402,19 @@ impl Model {
     }
 
     /// Returns the answer to a request.
-    fn deliver(&mut self, state: &mut State, letter: u32) -> Option<u32> {
+    fn deliver(&mut self, state: &mut State, letter: u32, is_to_earlier: bool) -> Option<u32> {
         let Letter::Request { to, .. } = self.letters.get(letter) else {
             self.deliver_answer(state, letter);
             return None;
         };
         let voter = usize::from(to.index);
-        let step = self.step_of_voter(state.seats[voter], letter);
-        state.seats[voter] = step.machine;
+        let seat = if is_to_earlier { state.earlier[voter]? } else { state.seats[voter] };
+        let step = self.step_of_voter(seat, letter);
+        if is_to_earlier {
+            state.earlier[voter] = Some(step.machine);
+        } else {
+            state.seats[voter] = step.machine;
+        }
         step.letters.first().copied()
     }
 
@@ -490,7 +519,8 @@ impl Model {
                     no_restart && voter.ballots().is_some_and(|(promised, _)| promised > request.ballot);
                 let has_no_effect = is_for_another_life || is_past || request.step == VoteStep::Inquire;
                 let is_sabotaged = self.setup.sabotage != Sabotage::None;
-                is_sabotaged || !has_no_effect || !is_ignored(from.index, from.session, request.ballot)
+                let has_earlier = state.earlier[usize::from(to.index)].is_some();
+                is_sabotaged || has_earlier || !has_no_effect || !is_ignored(from.index, from.session, request.ballot)
             }
         });
     }

@@ -236,19 +236,24 @@ fn the_page_says_whether_the_run_survives_its_event_manager() {
     end(running, &scratch);
 }
 
-#[test]
-fn nodes_that_were_started_by_hand_have_a_standby() {
-    let scratch = ScratchDirectory::new();
+const NAMES: [&str; 5] = ["daq", "spare", "ru0", "ru1", "bu0"];
+
+/// Returns a configuration of nodes with these names, each of which is started by hand.
+fn by_hand() -> String {
     let ports: [u16; 5] = free_ports();
-    let names = ["daq", "spare", "ru0", "ru1", "bu0"];
     let roles = ["manager", "manager", "readout", "readout", "builder"];
-    let nodes = names.iter().zip(roles).zip(ports).map(|((name, role), port)| {
+    let nodes = NAMES.iter().zip(roles).zip(ports).map(|((name, role), port)| {
         format!("[[node]]\nname = \"{name}\"\nrole = \"{role}\"\naddress = \"127.0.0.1:{port}\"\n")
     });
     let head = PROTECTED.replace("count = 2\n", "") + "[transport]\nkind = \"tcp\"\n";
-    let head = head.replace("duration_s = 0", "duration_s = 0\nnumber = 1");
-    scratch.file("system.toml", &(head + &nodes.collect::<String>()));
-    let mut running = names.map(|name| scratch.start(&format!("node system.toml {name} --json")));
+    head.replace("duration_s = 0", "duration_s = 0\nnumber = 1") + &nodes.collect::<String>()
+}
+
+#[test]
+fn nodes_that_were_started_by_hand_have_a_standby() {
+    let scratch = ScratchDirectory::new();
+    scratch.file("system.toml", &by_hand());
+    let mut running = NAMES.map(|name| scratch.start(&format!("node system.toml {name} --json")));
     running[0].wait_until_said("evm has a standby, evm1");
     wait_for_work(&running[0], &scratch);
     // Without effect, also later.
@@ -259,14 +264,40 @@ fn nodes_that_were_started_by_hand_have_a_standby() {
     assert!(!running[1].said().contains("does not step down"));
     running[1].signal("USR2");
     running[1].wait_until_said("evm1 does not step down: its standby is not ready");
-    let [retired, standby, others @ ..] = running;
+    let [retired, mut successor, others @ ..] = running;
     retired.end();
-    standby.signal("INT");
-    let summary = standby.end().exits(0).json();
+    let mut back = scratch.start("node system.toml daq --json");
+    successor.wait_until_said("evm1 has a standby again, evm");
+    successor.signal("KILL");
+    back.wait_until_said("evm takes over from evm1");
+    successor.end();
+    wait_for_work(&back, &scratch);
+    back.signal("INT");
+    let summary = back.end().exits(0).json();
     assert_adds_up(&summary);
-    assert_eq!(number(&summary, "trouble.take_overs"), 1);
+    assert_eq!(number(&summary, "trouble.take_overs"), 2);
     others.into_iter().for_each(|node| _ = node.end().exits(0));
     verify(&scratch.join("runs/run000001"), 0);
+}
+
+/// Both have died: nobody knows what the run had accepted.
+#[test]
+fn event_managers_do_not_go_on_with_a_run_that_none_of_them_knows() {
+    let scratch = ScratchDirectory::new();
+    scratch.file("system.toml", &by_hand());
+    let start = |name: &str| scratch.start(&format!("node system.toml {name} --json"));
+    let mut running = NAMES.map(start);
+    running[0].wait_until_said("evm has a standby, evm1");
+    wait_for_work(&running[0], &scratch);
+    for node in running {
+        node.signal("KILL");
+        node.end();
+    }
+    let standby = start("spare");
+    let first = start("daq");
+    first.end().exits(1).says(&["run000001 already has a run, and no event manager of it answers"]);
+    standby.signal("INT");
+    standby.end();
 }
 
 /// Its standby takes over, and it joins: twice, so that both replicas are started again.
