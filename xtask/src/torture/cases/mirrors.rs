@@ -12,11 +12,20 @@ pub(super) const CASES: &[Case] = &[
     always("kill-mirrored-readout", kill_each_unit),
     nightly("kill-mirror", kill_mirror),
     nightly("freeze-mirrored-readout", freeze_unit),
+    nightly("kill-mirrored-readouts-and-manager", kill_units_and_manager),
 ];
 
 /// Starts a run with mirrors, and waits until each readout unit is protected.
 fn start(trial: &mut Trial, readouts: u64, suspicion_ms: u64) -> Result<(Run, System)> {
-    let mut system = System::new(trial.by_scale(16_000, 60_000));
+    let system = System::new(trial.by_scale(16_000, 60_000));
+    start_system(trial, system, (readouts, suspicion_ms))
+}
+
+fn start_system(
+    trial: &mut Trial,
+    mut system: System,
+    (readouts, suspicion_ms): (u64, u64),
+) -> Result<(Run, System)> {
     system.readouts = readouts;
     system.transport = trial.dice.pick(&["tcp", "shm"]);
     // A mirror that is slow on a busy machine is not struck off.
@@ -69,4 +78,24 @@ fn freeze_unit(trial: &mut Trial) -> Result<Outcome> {
         trial.freeze("ru0", &[unit], time);
     }
     check(trial, run, &system, &Promise::nothing_lost())
+}
+
+/// The units vote on which event manager is active, and their mirrors vote after them.
+fn kill_units_and_manager(trial: &mut Trial) -> Result<Outcome> {
+    let mut system = System::new(trial.by_scale(16_000, 60_000));
+    system.set("manager", "standby = 1\nstandby_lag_ms = 60000\nsuspect_after_ms = 60000".to_owned());
+    let (mut run, system) = start_system(trial, system, (2, 60_000))?;
+    if !run.says("evm has a standby")? {
+        trial.problem("the run has no standby");
+    }
+    let moments = trial.moments(4);
+    for (unit, percent) in (0..2).zip(&moments) {
+        trial.kill(&mut run, &format!("ru{unit}"), *percent)?;
+        run.says(&format!("mir{unit} acts for ru{unit}"))?;
+    }
+    trial.kill(&mut run, "evm", moments[2])?;
+    if run.says("evm1 has a standby again")? {
+        trial.kill(&mut run, "evm1", moments[3])?;
+    }
+    check(trial, run, &system, &Promise::nothing_lost().saying("evm1 takes over from evm"))
 }
