@@ -58,7 +58,7 @@ export function sampleState() {
     age_ms: 40,
     revision: 812,
     run: {
-      number: 7, phase: "running", began_ms: now - 95_000, seconds: 95.204, directory: "/data/run7", waits_for: null, sources: 64, standby: null, verdict: null,
+      number: 7, phase: "running", began_ms: now - 95_000, seconds: 95.204, directory: "/data/run7", waits_for: null, sources: 64, standby: null, unmirrored: null, verdict: null,
     },
     triggers: { offered: 6_412_384, accepted: 6_093_210, vetoed: 319_174 },
     events: {

@@ -26,6 +26,8 @@ export interface Run {
   sources: number;
   /** Null if the run is to have none, and before the event manager has published. */
   standby: Standby | null;
+  /** Readout units without a mirror that could act for them. Null in a run without mirrors, and before the event manager has published. */
+  unmirrored: string[] | null;
   verdict: Verdict | null;
 }
 

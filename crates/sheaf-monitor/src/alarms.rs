@@ -24,7 +24,7 @@ pub(crate) use hosts::HostFigures;
 pub(crate) use values::ValueAlarms;
 
 /// Codes of all alarms, with their meaning, for the page about them.
-pub const CODES: [(&str, &str); 14] = [
+pub const CODES: [(&str, &str); 15] = [
     ("imbalance", "books do not balance"),
     ("loss", "accepted data were lost"),
     ("node-silent", "a node does not publish"),
@@ -33,6 +33,7 @@ pub const CODES: [(&str, &str); 14] = [
     ("hosts-silent", "the same of several hosts at once"),
     ("output-failing", "an output does not work"),
     ("run-unprotected", "the event manager has no standby that could take over"),
+    ("unit-unprotected", "a readout unit has no mirror that could act for it"),
     ("dead-time", "more than 5 % of the last 10 s were dead time"),
     ("source-silent", "a source does not give a fragment that is requested"),
     ("incomplete", "events were built without a required source in the last 10 s"),
@@ -122,6 +123,7 @@ impl Alarms {
             conditions.extend(state.nodes.iter().filter_map(|node| of_node(state, node)));
             conditions.extend(self.absent.judge(state));
             conditions.extend(unprotected(state));
+            conditions.extend(unmirrored(state));
             conditions.extend(state.sources.iter().filter_map(of_source));
         } else {
             self.absent = Absent::default();
@@ -247,6 +249,18 @@ fn unprotected(state: &State) -> Option<Alarm> {
         let text = "the event manager has no standby: if it dies now, the run ends".to_owned();
         let remedy = "its log says why the standby ended, or was too slow; one that is started again joins during the run";
         alarm("run-unprotected", Severity::Warning, text, None, remedy)
+    })
+}
+
+fn unmirrored(state: &State) -> Option<Alarm> {
+    let units = state.run.unmirrored.as_ref().filter(|units| !units.is_empty())?;
+    let is_in_progress = matches!(&*state.run.phase, "ready" | "running" | "paused" | "finishing");
+    is_in_progress.then(|| {
+        let (have, it) = if units.len() == 1 { ("has", "it") } else { ("have", "one of them") };
+        let names = units.join(", ");
+        let text = format!("{names} {have} no mirror any more: if {it} dies now, its fragments are lost");
+        let remedy = "the run goes on, and has new mirrors when it is started again; the log says which process has ended, or was too slow";
+        alarm("unit-unprotected", Severity::Warning, text, None, remedy)
     })
 }
 

@@ -81,6 +81,14 @@ pub const RULES: &[Rule] = &[
         remedy: "Its log says why the standby ended, or was too slow; one that is started again joins during the run",
     },
     Rule {
+        name: "SheafUnmirrored",
+        expression: r#"sheaf_readout_mirrored == 0 unless on (instance) sheaf_run_state{state=~"starting|closing|closed"} == 1"#,
+        hold: "0s",
+        severity: "warning",
+        summary: "{{ $labels.readout }} has no mirror any more: if it dies now, its fragments are lost",
+        remedy: "The run goes on, and has new mirrors when it is started again; the log says which process has ended, or was too slow",
+    },
+    Rule {
         name: "SheafOutputFails",
         expression: "sheaf_output_failing == 1",
         hold: "5s",

@@ -76,6 +76,8 @@ pub struct Run {
     pub sources: u64,
     /// The standby event manager; `null` in a run that is to have none, and before the event manager has published.
     pub standby: Option<Standby>,
+    /// Readout units without a mirror that could act for them; `null` in a run without mirrors, and before the event manager has published.
+    pub unmirrored: Option<Vec<String>>,
     /// Result, after the end.
     pub verdict: Option<RunVerdict>,
 }
@@ -162,6 +164,7 @@ fn compose_run(manager: Option<&NodeSnapshot>, books: &Books, context: &Context<
         waits_for: context.waits_for.clone(),
         sources: description.map_or(0, |run| run.sources.len() as u64),
         standby: manager.and_then(standby_of),
+        unmirrored: manager.and_then(unmirrored_of),
         verdict: context.verdict.clone(),
     }
 }
@@ -180,6 +183,14 @@ fn standby_of(manager: &NodeSnapshot) -> Option<Standby> {
         held_messages: manager.sum(&catalog::STANDBY_HELD),
         wait_seconds: Unit::Seconds.scale(manager.sum(&catalog::STANDBY_WAIT)),
     })
+}
+
+fn unmirrored_of(manager: &NodeSnapshot) -> Option<Vec<String>> {
+    // Without mirrors in the configuration, there are no such series.
+    let mut units = manager.of(&catalog::READOUT_MIRRORED).peekable();
+    units.peek()?;
+    let without = units.filter(|(_, values)| values.first() == Some(&0));
+    Some(without.filter_map(|(series, _)| series.label("readout").map(str::to_owned)).collect())
 }
 
 fn latency_of(manager: &NodeSnapshot) -> Latency {

@@ -180,10 +180,17 @@ impl ReadoutNode {
     /// Publishes its metrics under this name. `limits` are those of its buffer.
     #[must_use]
     pub fn publishing(mut self, hub: &Hub, name: &str, limits: BufferLimits) -> Self {
+        match &mut self.follower {
+            Some(follower) => follower.publishes = Some((hub.clone(), name.to_owned(), limits)),
+            None => self.begin_telemetry(hub, name, limits),
+        }
+        self
+    }
+
+    fn begin_telemetry(&mut self, hub: &Hub, name: &str, limits: BufferLimits) {
         let sources = self.inputs.iter().map(|input| input.source.id());
         let list = |list: &mut SeriesList| ReadoutSeries::list(list, name, sources, limits);
         self.telemetry = Some(Telemetry::begin(hub, name, list));
-        self
     }
 
     /// Stamps its events under this name. `builders` are the names of the builder units.
@@ -521,6 +528,7 @@ impl NodeDriver for ReadoutNode {
     }
 
     fn publish(&mut self, now: Timestamp) {
+        let now = self.follower.as_ref().map_or(now, |follower| follower.time_at(now));
         let Some(Telemetry { publisher, series }) = &mut self.telemetry else { return };
         let (outbox, running, role) = (self.outbox.stats(), self.running, &self.role);
         let sources = self.inputs.iter_mut().zip(role.behind()).map(|(input, behind)| {

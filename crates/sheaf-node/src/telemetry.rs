@@ -31,6 +31,8 @@ pub struct NodeNames {
     pub manager: String,
     /// Whether there is a second event manager, which publishes under the same name.
     pub has_standby: bool,
+    /// Whether readout units are to have mirrors.
+    pub has_mirrors: bool,
     /// Readout units.
     pub readouts: Vec<String>,
     /// Builder units.
@@ -43,7 +45,14 @@ impl Default for NodeNames {
     /// Returns the name of an event manager that knows no other names.
     fn default() -> Self {
         let manager = NodeId::MANAGER.to_string();
-        Self { manager, has_standby: false, readouts: Vec::new(), builders: Vec::new(), outputs: Vec::new() }
+        Self {
+            manager,
+            has_standby: false,
+            has_mirrors: false,
+            readouts: Vec::new(),
+            builders: Vec::new(),
+            outputs: Vec::new(),
+        }
     }
 }
 

@@ -85,6 +85,8 @@ metrics! {
     STANDBY_HELD = Gauge Count "sheaf_standby_held_messages" [];
     /// Time for which the first of these messages has waited; 0 if none does.
     STANDBY_WAIT = Gauge Seconds "sheaf_standby_wait_seconds" [];
+    /// 1 while the mirror of a readout unit has all that the unit knows, and can act for it; otherwise 0. Only of runs with mirrors.
+    READOUT_MIRRORED = Gauge Count "sheaf_readout_mirrored" ["readout"];
     /// Fragments received by a readout unit, and those that have ended, by outcome.
     FRAGMENTS = Counter Count "sheaf_fragments_total" ["bin"];
     /// Fragments dropped by a readout unit, by reason.

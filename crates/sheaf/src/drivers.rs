@@ -211,6 +211,9 @@ impl DriverMaker {
         if plan.has_standby() {
             driver = driver.with_replicas(plan.vote_of(unit.id));
         }
+        if let Some(hub) = &self.hub {
+            driver = driver.publishing(hub, &unit.name, plan.readout_limits());
+        }
         let list = self.reports.readouts.clone();
         Ok(Box::new(driver.with_report(move |report| {
             list.lock().unwrap_or_else(PoisonError::into_inner).push(report);

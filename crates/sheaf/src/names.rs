@@ -24,6 +24,7 @@ impl Plan {
         NodeNames {
             manager: self.name(NodeId::MANAGER),
             has_standby: self.has_standby(),
+            has_mirrors: self.has_mirrors(),
             readouts: of_role(Role::Readout),
             builders: of_role(Role::Builder),
             outputs: of_role(Role::Output),

@@ -100,7 +100,8 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
     let mut maker = maker(&plan, stop, arguments);
     if node.id.role == Role::Manager {
         signals::watch_step_down(&maker.controls)?;
-        if let Some(path) = maker.directory.as_deref().filter(|_| plan.has_standby() && !arguments.supervised) {
+        if let Some(path) = maker.directory.as_deref().filter(|_| plan.has_standby() && !arguments.supervised)
+        {
             // One that died or stepped down has begun this run. It is started again to be the standby of the other one.
             maker.only_joins = SharedManifest::is_open(path)?;
         }

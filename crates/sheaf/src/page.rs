@@ -359,7 +359,7 @@ fn describe_nodes(plan: &Plan) -> Vec<NodeDescription> {
             Role::Output => "output",
             Role::Mirror => "mirror",
         };
-        // Whichever replica of the event manager is active publishes as the event manager.
+        // Whichever replica of the event manager is active publishes as the event manager, and a mirror that acts as its readout unit.
         let is_shown = |node: &&NodeConfig| node.id.role != Role::Manager || node.id == NodeId::MANAGER;
         plan.of_role(role).filter(is_shown).map(move |node| NodeDescription {
             name: node.name.clone(),
@@ -367,10 +367,7 @@ fn describe_nodes(plan: &Plan) -> Vec<NodeDescription> {
             agent: node.agent.clone(),
         })
     };
-    [Role::Readout, Role::Builder, Role::Output, Role::Mirror, Role::Manager]
-        .into_iter()
-        .flat_map(describe)
-        .collect()
+    [Role::Readout, Role::Builder, Role::Output, Role::Manager].into_iter().flat_map(describe).collect()
 }
 
 impl Plan {

@@ -347,10 +347,14 @@ impl Family {
         self.managers().any(has_ended_run) || self.managers().all(Process::is_over)
     }
 
-    /// Returns the name under which the series of a node are shown: both replicas of the event manager have those of the event manager.
+    /// Returns the name under which the series of a node are shown: that of the event manager for a replica, and of its unit for a mirror.
     fn name_of_series<'a>(&'a self, node: &'a NodeConfig) -> &'a str {
-        let manager = self.managers().find(|process| process.node.id == NodeId::MANAGER);
-        manager.filter(|_| node.id.role == Role::Manager).map_or(&node.name, |process| &process.node.name)
+        let shown = match node.id.role {
+            Role::Manager => NodeId::MANAGER,
+            Role::Mirror => NodeId::readout(node.id.index),
+            Role::Readout | Role::Builder | Role::Output => node.id,
+        };
+        self.processes.iter().find(|process| process.node.id == shown).map_or(&node.name, |it| &it.node.name)
     }
 
     /// Returns whether the event manager has handed over to the next run.
@@ -399,6 +403,8 @@ impl Family {
             return self.start_again(index);
         }
         let is_replica = process.node.id.role == Role::Manager;
+        // Another process publishes under its name, or will do so.
+        let is_shown_on = has_other_replica || is_replaced;
         let is_replaced = is_replaced && end.has_died;
         let may_return =
             (end.has_died || is_replica && end.is_retired) && !closing && !is_over && !is_replaced;
@@ -422,7 +428,7 @@ impl Family {
         } else if !end.is_success {
             log_as!(PROCESS_ENDED, peer = name; "{name} ended: {status}");
         }
-        if let Some(page) = self.page.as_ref().filter(|_| !has_other_replica) {
+        if let Some(page) = self.page.as_ref().filter(|_| !is_shown_on) {
             page.hub().note_gone(name);
         }
         self.next.lines.remove(process.node.id);

@@ -89,6 +89,29 @@ fn a_run_whose_standby_does_not_come_back_is_unprotected() {
     assert_eq!(alarms.judge(&starting), [], "the run waits for it");
 }
 
+#[test]
+fn readout_units_without_mirrors_are_named() {
+    let with_units = |phase: &str, units: Option<&[&str]>| {
+        let mut state = state(1_000);
+        state.run.phase = phase.into();
+        state.run.unmirrored = units.map(|units| units.iter().map(|unit| (*unit).to_owned()).collect());
+        state
+    };
+    let mut alarms = Alarms::default();
+    assert_eq!(alarms.judge(&with_units("running", None)), [], "they are to have none");
+    assert_eq!(alarms.judge(&with_units("running", Some(&[]))), []);
+    let one = alarms.judge(&with_units("running", Some(&["ru1"])));
+    assert_eq!(codes(&one), ["unit-unprotected"]);
+    assert_eq!(one[0].text, "ru1 has no mirror any more: if it dies now, its fragments are lost");
+    let two = alarms.judge(&with_units("paused", Some(&["ru0", "ru1"])));
+    assert!(
+        two[0].text.starts_with("ru0, ru1 have no mirror any more: if one of them dies"),
+        "{}",
+        two[0].text
+    );
+    assert_eq!(alarms.judge(&with_units("closed", Some(&["ru1"]))), [], "nothing can be lost any more");
+}
+
 /// Builder units are full of events that wait for it: more builder units would not help.
 #[test]
 fn dead_time_by_a_silent_source_names_the_source() {

@@ -5,14 +5,15 @@ use super::input::Input;
 use crate::outbox::Outbox;
 use crate::parcels::Parcels;
 use crate::stall::StallFree;
+use crate::telemetry::BufferLimits;
 use crate::vigil::Vigil;
 use crate::worker::Progress;
+use sheaf_protocol::Identity;
 use sheaf_protocol::liveness::{LinkStatus, Liveness, Patience};
 use sheaf_protocol::mirror::{MirrorConfig, MirrorEvent, MirrorReceiver, UnitRound};
 use sheaf_protocol::readout::{ReadoutConfig, ReadoutEvent, ReadoutUnit};
-use sheaf_protocol::Identity;
 use sheaf_source::Source;
-use sheaf_telemetry::{log_as, muted};
+use sheaf_telemetry::{Hub, log_as, muted};
 use sheaf_transport::Endpoint;
 use sheaf_wire::message::UnitInput;
 use sheaf_wire::{EventId, Nanos, NodeId, Role, Span, Timestamp};
@@ -44,12 +45,14 @@ pub(super) struct Follower {
     is_retired: bool,
     /// Silence of the active event manager after which it may be succeeded, if the unit votes on that.
     vote: Option<Nanos>,
+    /// Where it publishes once it acts, and as which readout unit.
+    pub(super) publishes: Option<(Hub, String, BufferLimits)>,
     retirement: Option<Box<dyn FnOnce(MirrorEvent) + Send>>,
 }
 
 impl Follower {
     /// Returns the time of the unit, which goes on from its last round.
-    fn time_at(&self, local: Timestamp) -> Timestamp {
+    pub(super) fn time_at(&self, local: Timestamp) -> Timestamp {
         let (then, of_unit) = self.clock;
         of_unit + local.since(then)
     }
@@ -95,6 +98,7 @@ impl ReadoutNode {
             over_since: None,
             is_retired: false,
             vote: None,
+            publishes: None,
             retirement: None,
         }));
         node
@@ -316,6 +320,9 @@ impl ReadoutNode {
             }
         }
         self.stands_in = true;
+        if let Some((hub, name, limits)) = follower.publishes.take() {
+            self.begin_telemetry(&hub, &name, limits);
+        }
         let identities = (follower.me, *self.role.identity());
         self.outbox.stand_in(identities, follower.vote, follower.up.iter().copied());
         self.closed_at = self.closed_at.map(|_| now);

@@ -73,6 +73,8 @@ pub(crate) struct ManagerSeries {
     messages: MessageSeries,
     /// See [`StandbyFigures`]; `None` in a run without a standby.
     standby: Option<[SeriesId; 4]>,
+    /// Whether each readout unit has a mirror; empty in a run without mirrors.
+    mirrored: Vec<(NodeId, SeriesId)>,
 }
 
 /// The series of one cause of dead time.
@@ -126,6 +128,10 @@ impl ManagerSeries {
             [&catalog::CREDIT_SLOTS, &catalog::CREDIT_BYTES].map(|metric| list.add(metric, &[builder]))
         });
         let credit = credit.collect();
+        let mirrored = (0..).zip(&nodes.readouts).filter(|_| nodes.has_mirrors);
+        let mirrored = mirrored
+            .map(|(index, name)| (NodeId::readout(index), list.add(&catalog::READOUT_MIRRORED, &[name])))
+            .collect();
         let readouts = (0..).zip(&nodes.readouts).map(|(index, name)| (NodeId::readout(index), name));
         let builders = (0..).zip(&nodes.builders).map(|(index, name)| (NodeId::builder(index), name));
         let excluded = readouts
@@ -150,6 +156,7 @@ impl ManagerSeries {
             mishaps,
             messages,
             standby,
+            mirrored,
         }
     }
 
@@ -184,6 +191,9 @@ impl ManagerSeries {
         }
         for (node, series) in &self.excluded {
             to.set(*series, u64::from(role.is_excluded(*node)));
+        }
+        for (unit, series) in &self.mirrored {
+            to.set(*series, u64::from(role.is_mirrored(*unit)));
         }
         self.mishaps.iter().zip(figures.mishaps).for_each(|(series, value)| to.set(*series, value));
         self.messages.write(to, figures.outbox);

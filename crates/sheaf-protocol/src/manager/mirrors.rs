@@ -23,6 +23,14 @@ pub(super) struct Mirrors {
     decided: BTreeMap<u16, Acting>,
 }
 
+impl<P> EventManager<P> {
+    /// Returns whether a readout unit and its mirror both have their part in the run, in a run with mirrors.
+    #[must_use]
+    pub fn is_mirrored(&self, unit: NodeId) -> bool {
+        !self.mirrors.decided.contains_key(&unit.index)
+    }
+}
+
 impl<P: Clone> EventManager<P> {
     /// Handles a step of a readout unit or of its mirror.
     pub(super) fn handle_mirror(&mut self, now: Timestamp, header: &Header, step: MirrorStep) {

@@ -12,8 +12,8 @@ mod voters;
 use super::change::Change;
 use super::config::StandbyConfig;
 use super::events::{PairEvent, Retirement};
-use super::member::voter_of;
 use super::joining::Assembly;
+use super::member::voter_of;
 use super::proposer::{Outcome, Proposer};
 use super::replay::{Digest, Replay, Step};
 use super::standing::Standing;
@@ -292,7 +292,11 @@ impl<P: Payload> Pair<P> {
             self.join();
         }
         if let Body::Voted(answer) = message.body {
-            self.handle_vote(now, VoterLife { node: voter_of(from), session: message.header.session }, answer);
+            self.handle_vote(
+                now,
+                VoterLife { node: voter_of(from), session: message.header.session },
+                answer,
+            );
             return None;
         }
         if from.role != Role::Manager {

@@ -30,10 +30,7 @@ pub(crate) fn walk(setup: Setup, seed: u64, most_actions: usize) -> Result<usize
         let mut actions = model.actions(&state);
         // Messages come more often than anything else, so that ballots come to an end.
         let others = |action: &Action| {
-            !matches!(
-                action,
-                Action::Deliver(_) | Action::DeliverInVain(_) | Action::DeliverToEarlier(_)
-            )
+            !matches!(action, Action::Deliver(_) | Action::DeliverInVain(_) | Action::DeliverToEarlier(_))
         };
         if actions.iter().any(|action| !others(action)) && dice.below(4) > 0 {
             actions.retain(|action| !others(action));

@@ -520,7 +520,10 @@ impl Model {
                 let has_no_effect = is_for_another_life || is_past || request.step == VoteStep::Inquire;
                 let is_sabotaged = self.setup.sabotage != Sabotage::None;
                 let has_earlier = state.earlier[usize::from(to.index)].is_some();
-                is_sabotaged || has_earlier || !has_no_effect || !is_ignored(from.index, from.session, request.ballot)
+                is_sabotaged
+                    || has_earlier
+                    || !has_no_effect
+                    || !is_ignored(from.index, from.session, request.ballot)
             }
         });
     }

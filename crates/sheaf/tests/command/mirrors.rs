@@ -1,6 +1,7 @@
 //! Readout units with mirrors: which are killed, frozen, or gone.
 
 use crate::child::{Running, ScratchDirectory, signal, wait_until};
+use crate::monitor;
 use crate::output::{
     assert_adds_up, assert_books_match_files, bytes_written, directory, field, number, verify,
 };
@@ -154,4 +155,44 @@ fn a_readout_unit_that_dies_with_its_mirror_is_started_again() {
     assert_adds_up(&summary);
     assert_eq!(number(&summary, "trouble.restarted_readouts"), 1);
     assert_eq!(*field(&summary, "trouble.mirrored"), json!(["ru1"]));
+}
+
+/// Its figures go on, and the page says that the unit has no mirror any more.
+#[test]
+fn a_mirror_is_on_the_page_in_place_of_its_readout_unit() {
+    let scratch = ScratchDirectory::new();
+    let mut running = start(&scratch, MIRRORED, "--page=127.0.0.1:0");
+    let page = monitor::address(&mut running);
+    let state = || monitor::state(&page);
+    let unmirrored = |state: &Value| field(state, "run.unmirrored").clone();
+    wait_until("the event manager publishes", || unmirrored(&state()) == json!([]));
+    let received = || {
+        let found = state();
+        let nodes = field(&found, "nodes").as_array().expect("a list").clone();
+        let names: Vec<_> = nodes.iter().map(|node| field(node, "name").clone()).collect();
+        assert_eq!(names, ["ru0", "ru1", "bu0", "bu1", "evm"], "a mirror is not there by itself");
+        number(&found, "fragments.received")
+    };
+    let before = received();
+    wait_until("fragments are received", || received() > before);
+    signal(running.wait_for_node("ru1", 0), "KILL");
+    wait_until("its readout unit has no mirror any more", || unmirrored(&state()) == json!(["ru1"]));
+    running.wait_until_said("ru1 ended");
+    let is_up = |state: &Value| {
+        let nodes = field(state, "nodes").as_array().expect("a list");
+        nodes.iter().any(|node| field(node, "name") == "ru1" && field(node, "up") == true)
+    };
+    wait_until("the mirror publishes as ru1", || is_up(&state()));
+    let before = received();
+    wait_until("fragments are received again", || received() > before + 1_000.0);
+    let found = state();
+    let alarms: Vec<_> = field(&found, "alarms")
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|alarm| field(alarm, "code"))
+        .collect();
+    assert!(alarms.contains(&&json!("unit-unprotected")), "{alarms:?}");
+    assert!(!alarms.contains(&&json!("node-gone")), "{alarms:?}");
+    end(running, &scratch);
 }

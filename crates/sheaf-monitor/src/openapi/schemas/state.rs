@@ -121,6 +121,11 @@ fn run() -> Value {
         ("waits_for", nullable(&text()), "Nodes and programs that the run waits for"),
         ("sources", count(), "Number of sources"),
         ("standby", nullable(&standby), "The standby event manager, if the run is to have one"),
+        (
+            "unmirrored",
+            nullable(&list(&text())),
+            "Readout units without a mirror that could act for them, in a run with mirrors",
+        ),
         ("verdict", nullable(&verdict), "Result, after the end"),
     ])
 }
