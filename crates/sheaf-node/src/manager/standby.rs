@@ -46,7 +46,7 @@ pub(super) struct Replica {
     options: ReplicaOptions,
 }
 
-/// How a replica of the event manager takes part in its run.
+/// Part of a replica of the event manager in its run.
 pub struct ReplicaOptions {
     /// Called when this replica takes over.
     pub took_over: Box<dyn FnMut() + Send>,

@@ -2,7 +2,7 @@
 
 use super::*;
 use sheaf_protocol::Identity;
-use sheaf_wire::message::Command;
+use sheaf_wire::message::{Command, MirrorStep};
 use sheaf_wire::{Nanos, RunNumber, SessionId};
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
@@ -149,4 +149,16 @@ fn a_builder_unit_whose_link_is_full_has_room_again_when_frames_have_left() {
     outbox.flush();
     assert!(outbox.take_room_made() && outbox.has_room(0));
     assert!(!outbox.take_room_made(), "it was said");
+}
+
+#[test]
+fn a_step_about_a_readout_unit_and_its_mirror_is_for_the_one_that_has_asked() {
+    let (unit, mirror) = (NodeId::readout(0), NodeId::mirror(0));
+    let mut outbox = Outbox::new(Box::new(Narrow(Arc::default())), ME.session);
+    outbox.know_mirrors(ME);
+    let greeting = Identity { node: unit, session: SessionId(5), ..ME }.plain::<Bytes>(Body::Acknowledge);
+    assert!(outbox.admit_unit(mirror, greeting).is_some(), "the mirror acts");
+    let receiver = |body| outbox.address(Transmit { to: unit, message: ME.plain::<Bytes>(body) }).to;
+    assert_eq!(receiver(Body::Acknowledge), mirror);
+    assert_eq!(receiver(Body::Mirror(MirrorStep::Superseded)), unit);
 }

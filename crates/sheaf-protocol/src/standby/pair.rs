@@ -7,6 +7,8 @@
 //! Whatever is to be sent comes from [`Pair::poll_transmit`], with the term.
 
 mod other;
+#[cfg(test)]
+mod tests;
 mod voters;
 
 use super::change::Change;

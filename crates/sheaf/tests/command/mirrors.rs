@@ -184,7 +184,7 @@ fn a_mirror_is_on_the_page_in_place_of_its_readout_unit() {
     };
     wait_until("the mirror publishes as ru1", || is_up(&state()));
     let before = received();
-    wait_until("fragments are received again", || received() > before + 1_000.0);
+    wait_until("fragments are received again", || received() > before + 1_000);
     let found = state();
     let alarms: Vec<_> = field(&found, "alarms")
         .as_array()
