@@ -8,7 +8,7 @@ import { html } from "./html.js";
 import { RANGES } from "./numbers.js";
 import { RANGE_ORDER } from "./view.js";
 
-/** Number of silent nodes that are named. */
+/** Number of nodes of a list that are named. */
 const NAMED = 3;
 
 /** On a phone, run control is below the header: there is no room for it beside what is read. */
@@ -51,7 +51,7 @@ function now(page) {
   const { blind, age, reason, silent } = page.fresh;
   if (!blind) {
     if (silent.length === 0) return html`<span class="now ok" title="Age of the data">✓ ${age.toFixed(1)} s old</span>`;
-    return html`<strong class="now bad" id="silent">▲ silent: ${silent.slice(0, NAMED).join(", ")}${silent.length > NAMED && ` and ${silent.length - NAMED} more`}</strong>`;
+    return html`<strong class="now bad" id="silent">▲ silent: ${some(silent)}</strong>`;
   }
   const since = Number.isFinite(age) ? `${age < 100 ? age.toFixed(1) : count(age)} s old` : "";
   const waiting = page.store.connection === "open" ? "" : connection(page);
@@ -79,6 +79,7 @@ function facts(page, state) {
     ${losses(page, state)}
     ${balance(page, state)}
     ${standby(page, state)}
+    ${mirrors(page, state)}
   </dl>`;
 }
 
@@ -90,6 +91,22 @@ function standby(page, state) {
   if (page.fresh.blind) return html`<div id="standby"><dt>standby</dt><dd>${ready ? "ready when last seen" : "none when last seen"}${before}</dd></div>`;
   if (ready) return html`<div class="ok" id="standby"><dt>standby</dt><dd>✓ ready${before}</dd></div>`;
   return html`<div class="bad" id="standby"><dt>▲ no standby</dt><dd>unprotected${before}</dd></div>`;
+}
+
+/** Says whether nothing is lost with a readout unit. @param {Page} page @param {State} state */
+function mirrors(page, state) {
+  const { unmirrored, phase } = state.run;
+  if (unmirrored === null || phase === "closed") return false;
+  if (unmirrored.length > 0) {
+    return html`<div class="bad" id="mirrors"><dt>▲ no mirror</dt><dd>${some(unmirrored)}${page.fresh.blind && " when last seen"}</dd></div>`;
+  }
+  if (page.fresh.blind) return html`<div id="mirrors"><dt>mirrors</dt><dd>ready when last seen</dd></div>`;
+  return html`<div class="ok" id="mirrors"><dt>mirrors</dt><dd>✓ ready</dd></div>`;
+}
+
+/** The first ones of a list of names. @param {string[]} names */
+function some(names) {
+  return names.slice(0, NAMED).join(", ") + (names.length > NAMED ? ` and ${names.length - NAMED} more` : "");
 }
 
 /** @param {Page} page @param {State} state */

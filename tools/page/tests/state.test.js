@@ -84,6 +84,23 @@ scenario("the header says whether the run survives its event manager", async (mo
   await reads(page, "#standby", "▲ no standby unprotected 2 take-overs");
 });
 
+scenario("the header says which readout units have no mirror", async (mock, show) => {
+  const page = await show();
+  await page.waitForSelector("#balance");
+  assert.equal(await page.locator("#mirrors").count(), 0, "this run is to have no mirrors");
+  const become = (unmirrored) => mock.change((state) => {
+    state.run.unmirrored = unmirrored;
+  });
+  become([]);
+  await page.waitForSelector("#mirrors.ok");
+  await reads(page, "#mirrors", "mirrors ✓ ready");
+  become(["ru1"]);
+  await page.waitForSelector("#mirrors.bad");
+  await reads(page, "#mirrors", "▲ no mirror ru1");
+  become(["ru0", "ru1", "ru2", "ru3", "ru4"]);
+  await reads(page, "#mirrors", "▲ no mirror ru0, ru1, ru2 and 2 more");
+});
+
 scenario("the alarm of a host has those of its nodes folded under it", async (mock, show) => {
   const page = await show();
   mock.change((state) => {
