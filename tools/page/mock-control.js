@@ -142,7 +142,7 @@ export class MockControl {
       this.change((now) => {
         now.nodes = now.nodes.filter((known) => known.node !== name);
         const included = what === "recover" || body.included;
-        if (what === "recover" || !included) now.nodes.push({ node: name, included, excluded: !included, recovering: what === "recover" });
+        if (what === "recover" || !included) now.nodes.push({ node: name, included, excluded: !included, recovering: what === "recover", not_recovered: null });
       });
       return give(200, { nodes: this.control.nodes });
     }

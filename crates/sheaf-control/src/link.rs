@@ -118,6 +118,15 @@ pub struct RefusedSwitch {
     pub why: String,
 }
 
+/// Why a run has not started a node again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotRecovered {
+    /// Number of the order that had asked for it.
+    pub asked: u64,
+    /// The reason in words.
+    pub why: String,
+}
+
 /// State of a run, as its process sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -157,6 +166,9 @@ pub struct Report {
     /// Nodes that were started again, each with the number of the order that had asked for it.
     #[serde(default)]
     pub recovered: BTreeMap<String, u64>,
+    /// Nodes that were not started again, although an order has asked for it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub not_recovered: BTreeMap<String, NotRecovered>,
     /// Why no run can follow it without a gap, in words; `None` if one can.
     #[serde(default)]
     pub no_switch: Option<String>,

@@ -123,7 +123,7 @@ pub struct SourceView {
     pub excluded: bool,
 }
 
-/// A node that is to be excluded, that the run excludes, or that is being started again.
+/// A node that is to be excluded, that the run excludes, that is being started again, or was to be and is not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NodeView {
     /// Name of the node.
@@ -134,6 +134,8 @@ pub struct NodeView {
     pub excluded: bool,
     /// Whether it is being started again.
     pub recovering: bool,
+    /// Why it was not started again, in words, if the run has refused the latest request.
+    pub not_recovered: Option<String>,
 }
 
 /// Who has the lock.

@@ -156,12 +156,14 @@ function changes(page, state, node) {
     };
     return html`<button type="button" data-change=${`${what} ${node.name}`} onClick=${press} aria-disabled=${why !== null} title=${why ?? title}>${what}</button>`;
   };
-  const isExcluded = state.control.nodes.some((known) => known.node === node.name && !known.included);
+  const known = state.control.nodes.find((one) => one.node === node.name);
+  const isExcluded = known !== undefined && !known.included;
   const effect = node.role === "readout" ? "events are complete without its sources" : "it gets no further events";
   const again = isManager ? "its standby takes over from it, and it joins as the standby" : "its process is killed if it lives";
   return html`<p class="controls">
     ${!isManager && node.role !== "output" && button(isExcluded ? "Include" : "Exclude", isExcluded ? "" : effect, () => ({ path: `${path}/included`, method: "PUT", body: { included: isExcluded } }))}
     ${state.control.run !== null && button("Start again", again, () => ({ path: `${path}/recover`, method: "POST", body: { request: crypto.randomUUID() } }))}
+    ${known?.not_recovered && html`<span class="bad" role="status">Not started again: ${known.not_recovered}</span>`}
     ${said && html`<span class="bad" role="status">${said.text}${said.remedy && `; ${said.remedy}`}</span>`}
   </p>`;
 }

@@ -218,6 +218,8 @@ export interface NodeControl {
   excluded: boolean;
   /** Whether it is being started again. */
   recovering: boolean;
+  /** Why it was not started again, if the run has refused that. */
+  not_recovered: string | null;
 }
 
 /** A source that is not simply included. */

@@ -58,23 +58,35 @@ impl Succession {
 /// Nodes that an operator wants to be started again.
 #[derive(Debug, Default)]
 pub struct Recovery {
-    /// Those that have not been, and whether somebody has taken the request.
-    asked: Mutex<BTreeMap<NodeId, bool>>,
+    asked: Mutex<BTreeMap<NodeId, Request>>,
+}
+
+/// Request to start a node again that has not been followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Request {
+    New,
+    /// Somebody has taken it.
+    Taken,
+    /// It will not be followed, for this reason.
+    Refused(String),
 }
 
 impl Recovery {
-    /// Asks for a node to be started again. Without effect if that has been asked for and not been done.
+    /// Asks for a node to be started again. Without effect if that has been asked for and may still be done.
     pub fn ask(&self, node: NodeId) {
-        self.lock().entry(node).or_insert(false);
+        let mut asked = self.lock();
+        if !matches!(asked.get(&node), Some(Request::New | Request::Taken)) {
+            asked.insert(node, Request::New);
+        }
     }
 
     /// Returns the nodes that are to be started again, once.
     #[must_use]
     pub fn take(&self) -> Vec<NodeId> {
         let mut asked = self.lock();
-        let new = asked.iter_mut().filter(|(_, taken)| !**taken);
-        new.map(|(node, taken)| {
-            *taken = true;
+        let new = asked.iter_mut().filter(|(_, request)| **request == Request::New);
+        new.map(|(node, request)| {
+            *request = Request::Taken;
             *node
         })
         .collect()
@@ -85,13 +97,35 @@ impl Recovery {
         self.lock().remove(&node);
     }
 
-    /// Returns whether a node is to be started again and has not been.
-    #[must_use]
-    pub fn is_due(&self, node: NodeId) -> bool {
-        self.lock().contains_key(&node)
+    /// Notes why a node is not started again, although that was asked for.
+    pub fn refuse(&self, node: NodeId, why: String) {
+        self.lock().insert(node, Request::Refused(why));
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<NodeId, bool>> {
+    /// Returns whether a node is to be started again and may still be.
+    #[must_use]
+    pub fn is_due(&self, node: NodeId) -> bool {
+        matches!(self.lock().get(&node), Some(Request::New | Request::Taken))
+    }
+
+    /// Returns why a node was not started again, if the latest request was refused.
+    #[must_use]
+    pub fn refusal(&self, node: NodeId) -> Option<String> {
+        match self.lock().get(&node)? {
+            Request::Refused(why) => Some(why.clone()),
+            Request::New | Request::Taken => None,
+        }
+    }
+
+    /// Returns why a node was not started again, once.
+    #[must_use]
+    pub fn take_refusal(&self, node: NodeId) -> Option<String> {
+        let why = self.refusal(node)?;
+        self.note_done(node);
+        Some(why)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<NodeId, Request>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -164,5 +198,26 @@ impl Pauses {
     /// Returns the time at which the run will have lasted for `lasted` since `start`, without its pauses. `None` during a pause.
     pub(crate) fn reached(&self, start: Timestamp, lasted: Nanos) -> Option<Timestamp> {
         self.since.is_none().then(|| start + lasted + self.past)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_was_refused_is_known_until_the_next_one() {
+        let (recovery, node) = (Recovery::default(), NodeId::MANAGER);
+        recovery.ask(node);
+        assert_eq!((recovery.take(), recovery.take()), (vec![node], vec![]), "once");
+        assert!(recovery.is_due(node));
+        recovery.refuse(node, "its standby is not ready".to_owned());
+        assert!(!recovery.is_due(node));
+        assert_eq!(recovery.refusal(node).as_deref(), Some("its standby is not ready"));
+        recovery.ask(node);
+        assert!(recovery.is_due(node) && recovery.refusal(node).is_none());
+        assert_eq!(recovery.take(), [node]);
+        recovery.note_done(node);
+        assert!(!recovery.is_due(node));
     }
 }

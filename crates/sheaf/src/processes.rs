@@ -13,10 +13,12 @@
 //! | `following` | the run that follows in them without a gap |
 //! | `succession` | what the nodes say of that run |
 //! | `collecting` | their stamps |
+//! | `recovering` | nodes that an operator wants to be started again |
 
 mod collecting;
 mod following;
 mod process;
+mod recovering;
 mod succession;
 
 pub(crate) use succession::NextInProcesses;
@@ -257,7 +259,8 @@ impl Family {
         let (next, id, lines) = (self.next.clone(), node.id, self.next.lines.clone());
         let relayed = Relayed::new(self.name_of_series(node), self.page.clone(), stamps)
             .succeeding(Box::new(move |news| next.take(id, news)))
-            .taking_over(Box::new(move || lines.note_take_over(id)));
+            .taking_over(Box::new(move || lines.note_take_over(id)))
+            .staying(self.take_refusal());
         let lines = &self.next.lines;
         if let Some(hosts) = self.hosts.as_ref().filter(|_| node.agent.is_some()) {
             let mut relayed = relayed.printing();
@@ -494,39 +497,6 @@ impl Family {
                 let is_replica = process.node.id.role == Role::Manager;
                 controls.recovery.note_done(if is_replica { NodeId::MANAGER } else { process.node.id });
             }
-        }
-        Ok(())
-    }
-
-    /// Has the event manager step down: it ends when its standby has taken over, and is started again as the standby.
-    fn step_down(&mut self) {
-        let acting = self.next.lines.manager();
-        let index = self.processes.iter().position(|process| process.node.id == acting && !process.is_over());
-        if let Some(index) = index.filter(|index| self.has_other_replica(*index)) {
-            self.processes[index].is_recovered = true;
-            self.next.lines.tell(acting, &NodeRequest::StepDown);
-        }
-    }
-
-    /// Kills the processes of nodes that an operator wants to be started again, and starts those that have ended.
-    fn kill_to_recover(&mut self) -> anyhow::Result<()> {
-        let asked = self.controls.as_ref().map(|controls| controls.recovery.take()).unwrap_or_default();
-        for node in asked {
-            if node.role == Role::Manager {
-                self.step_down();
-                continue;
-            }
-            let index = self.processes.iter().position(|process| process.node.id == node);
-            let Some(index) = index else { continue };
-            let process = &mut self.processes[index];
-            process.is_recovered = true;
-            if process.ended.is_none() {
-                process.child.kill();
-                continue;
-            }
-            let name = &process.node.name;
-            log_as!(PROCESS_RESTARTED, peer = name; "{name} is started again, as asked for");
-            self.start_again(index)?;
         }
         Ok(())
     }

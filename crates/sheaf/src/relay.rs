@@ -10,9 +10,11 @@ use crate::steered::NodeRequest;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use sheaf_monitor::traces::{CollectorNews, LocalStamps, TraceStamp};
+use sheaf_node::RunControls;
 use sheaf_node::report::Gauges;
 use sheaf_telemetry::stamps::StampHub;
 use sheaf_telemetry::{Kind, NodeSnapshot, Publication, Publisher, SeriesList, Snapshot, TALLY, catalog};
+use sheaf_wire::NodeId;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -68,6 +70,8 @@ pub(crate) enum Record {
     Succession(Succession),
     /// The node is a standby event manager that has taken over.
     TookOver,
+    /// The event manager does not step down, although the operator wants it, for this reason.
+    StaysManager(String),
 }
 
 /// News of a node, of the run that follows its present one without a gap.
@@ -131,6 +135,8 @@ pub(crate) struct Subjects {
     pub(crate) stamps: Option<StampHub>,
     /// Whether it is a standby event manager that has taken over.
     pub(crate) took_over: Arc<AtomicBool>,
+    /// What the operator wants of it.
+    pub(crate) controls: Arc<RunControls>,
 }
 
 /// Writes the records of a child until it is dropped.
@@ -143,7 +149,7 @@ pub(crate) struct Relay {
 impl Relay {
     /// Begins to write what the node publishes at the hub of `gauges`, and all messages of this process.
     pub(crate) fn begin(gauges: Arc<Gauges>, subjects: Subjects) -> anyhow::Result<Self> {
-        let Subjects { metrics, stamps, took_over } = subjects;
+        let Subjects { metrics, stamps, took_over, controls } = subjects;
         let (sender, records) = sync_channel(MESSAGES);
         let messages = sender.clone();
         console::listen(Some(Box::new(move |message| {
@@ -154,7 +160,8 @@ impl Relay {
         })));
         let stamps = stamps.map(LocalStamps::new);
         let feed = metrics.then(Feed::default);
-        let writer = Writer { gauges, feed, waits_for: None, stamps, took_over, batch: Batch::default() };
+        let batch = Batch::default();
+        let writer = Writer { gauges, feed, waits_for: None, stamps, took_over, controls, batch };
         let body = move || writer.run(&records);
         let thread = std::thread::Builder::new().name("relay".into()).spawn(body);
         Ok(Self { sender: Some(sender), thread: Some(thread.context("cannot start a thread")?) })
@@ -200,6 +207,7 @@ struct Writer {
     waits_for: Option<String>,
     stamps: Option<LocalStamps>,
     took_over: Arc<AtomicBool>,
+    controls: Arc<RunControls>,
     /// Records of the present turn.
     batch: Batch,
 }
@@ -238,9 +246,12 @@ impl Writer {
     }
 
     fn add_news(&mut self) {
-        let Self { gauges, feed, waits_for, stamps, took_over, batch } = self;
+        let Self { gauges, feed, waits_for, stamps, took_over, controls, batch } = self;
         if took_over.swap(false, Ordering::Relaxed) {
             batch.add(&Record::TookOver);
+        }
+        if let Some(why) = controls.recovery.take_refusal(NodeId::MANAGER) {
+            batch.add(&Record::StaysManager(why));
         }
         let now_waits_for = console::waits_for(&gauges.snapshot());
         if now_waits_for != *waits_for {
@@ -348,6 +359,8 @@ pub(crate) struct Relayed {
     succession: Option<TakeSuccession>,
     /// Called when the node has taken over as the event manager.
     took_over: Option<Box<dyn Fn() + Send>>,
+    /// Called with the reason when the event manager does not step down.
+    stays: Option<Box<dyn Fn(String) + Send>>,
     /// Whether it prints its messages on another host.
     is_elsewhere: bool,
 }
@@ -360,9 +373,21 @@ pub(crate) type TakeSuccession = Box<dyn Fn(Succession) + Send>;
 
 impl Relayed {
     pub(crate) fn new(node: &str, page: Option<Page>, stamps: Option<TakeStamps>) -> Self {
-        let (publisher, succession) = (None, None);
-        let took_over = None;
-        Self { node: node.to_owned(), page, publisher, stamps, succession, took_over, is_elsewhere: false }
+        Self {
+            node: node.to_owned(),
+            page,
+            publisher: None,
+            stamps,
+            succession: None,
+            took_over: None,
+            stays: None,
+            is_elsewhere: false,
+        }
+    }
+
+    /// Calls `take` with the reason when the node is the event manager and does not step down.
+    pub(crate) fn staying(self, take: Box<dyn Fn(String) + Send>) -> Self {
+        Self { stays: Some(take), ..self }
     }
 
     /// Calls `take` when the node has taken over as the event manager.
@@ -415,6 +440,7 @@ impl Relayed {
             Record::StampsLost(stamps, remarks) => self.collect(CollectorNews::Lost(stamps, remarks)),
             Record::TracesTooMany(samples, slow) => self.collect(CollectorNews::TooMany(samples, slow)),
             Record::TookOver => self.took_over.iter().for_each(|take| take()),
+            Record::StaysManager(why) => self.stays.iter().for_each(|take| take(why.clone())),
             Record::Succession(news) => self.succession.iter().for_each(|take| take(news.clone())),
             Record::NodeEnded => {}
         }

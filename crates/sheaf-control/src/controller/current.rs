@@ -161,8 +161,23 @@ impl Current {
 
     /// Returns the nodes that are to be started again and have not been.
     pub(super) fn recovering(&self) -> BTreeSet<&str> {
-        let is_due = |(node, asked): &(&String, &u64)| self.report.recovered.get(*node) < Some(*asked);
+        let is_due = |(node, asked): &(&String, &u64)| {
+            self.report.recovered.get(*node) < Some(*asked) && self.not_recovered(node).is_none()
+        };
         self.order.recover.iter().filter(is_due).map(|(node, _)| &**node).collect()
+    }
+
+    /// Returns why a node was not started again, if the latest order to do so was refused.
+    pub(super) fn not_recovered(&self, node: &str) -> Option<&str> {
+        let asked = self.order.recover.get(node)?;
+        let refused = self.report.not_recovered.get(node).filter(|refused| refused.asked >= *asked)?;
+        Some(&refused.why)
+    }
+
+    /// Returns the nodes that were not started again, with the reasons.
+    pub(super) fn all_not_recovered(&self) -> BTreeMap<&str, &str> {
+        let refused = self.order.recover.keys();
+        refused.filter_map(|node| Some((&**node, self.not_recovered(node)?))).collect()
     }
 
     fn next_order(&mut self) -> Option<Order> {

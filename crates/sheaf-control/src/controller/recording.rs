@@ -2,7 +2,7 @@
 
 use super::Controller;
 use super::current::Current;
-use crate::link::{Excludable, Launch, Report, RunState};
+use crate::link::{Excludable, Launch, NotRecovered, Report, RunState};
 use crate::operation::{End, Operation, Outcome};
 use crate::record::{CommandLog, Goal, RunCommand};
 use crate::request::Operator;
@@ -90,7 +90,7 @@ impl Controller {
         if run.report().order < run.order().number || run.report().state == RunState::Preparing {
             return;
         }
-        let (name, Report { exclusions, recovered, .. }) = (run.name(), run.report().clone());
+        let (name, Report { exclusions, recovered, not_recovered, .. }) = (run.name(), run.report().clone());
         let end = |text| End { at_ms: now.as_millis(), result: Outcome::Done, text };
         for (included, verb) in [(false, "excludes"), (true, "includes")] {
             run.commands_mut().end(&end(format!("{name} {verb} it")), |goal| match goal {
@@ -102,5 +102,16 @@ impl Controller {
             Goal::Recovered(node, order) => recovered.get(node).is_some_and(|done| done >= order),
             _ => false,
         });
+        for (refused, NotRecovered { asked, why }) in &not_recovered {
+            let end = End {
+                at_ms: now.as_millis(),
+                result: Outcome::Failed,
+                text: format!("{name} has not started it again: {why}"),
+            };
+            run.commands_mut().end(&end, |goal| match goal {
+                Goal::Recovered(node, order) => node == refused && asked >= order,
+                _ => false,
+            });
+        }
     }
 }

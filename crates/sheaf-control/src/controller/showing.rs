@@ -72,19 +72,21 @@ impl Controller {
         wanted.union(reported).map(view).collect()
     }
 
-    /// Returns the nodes that are to be excluded, that the run excludes, or that are being started again.
+    /// Returns the nodes that are to be excluded, that the run excludes, that are being started again, or were to be and are not.
     fn show_nodes(&self) -> Vec<NodeView> {
         let none = BTreeSet::new();
         let reported = self.run.as_ref().map_or(&none, |run| &run.report().exclusions.nodes);
         let recovering = self.run.as_ref().map(Current::recovering).unwrap_or_default();
+        let refused = self.run.as_ref().map(Current::all_not_recovered).unwrap_or_default();
         let wanted = &self.exclusions.nodes;
-        let all: BTreeSet<&str> =
-            wanted.union(reported).map(String::as_str).chain(recovering.iter().copied()).collect();
+        let all = wanted.union(reported).map(String::as_str).chain(recovering.iter().copied());
+        let all: BTreeSet<&str> = all.chain(refused.keys().copied()).collect();
         let view = |node: &str| NodeView {
             node: node.to_owned(),
             included: !wanted.contains(node),
             excluded: reported.contains(node),
             recovering: recovering.contains(node),
+            not_recovered: refused.get(node).map(|why| (*why).to_owned()),
         };
         all.into_iter().map(view).collect()
     }

@@ -1,7 +1,7 @@
 //! The process of a run, with its end of run control.
 
 use super::rng::Rng;
-use sheaf_control::link::{Launch, NextRun, RefusedSwitch};
+use sheaf_control::link::{Launch, NextRun, NotRecovered, RefusedSwitch};
 use sheaf_control::{Exclusions, Order, Report, RunResult, RunState, Runner, Steer, Wish};
 use std::collections::BTreeMap;
 
@@ -52,6 +52,7 @@ pub(crate) struct Process {
     pub(crate) recoveries: u64,
     /// The last of each, with the number of its order.
     recovered: BTreeMap<String, u64>,
+    not_recovered: BTreeMap<String, NotRecovered>,
     /// Number of times that another run has followed in this process.
     pub(crate) switches: u64,
     /// A next run that is being prepared, and when it is ready.
@@ -100,6 +101,7 @@ impl Process {
             exclusions,
             recoveries: 0,
             recovered: BTreeMap::new(),
+            not_recovered: BTreeMap::new(),
             switches: 0,
             next: None,
             switched: 0,
@@ -144,6 +146,7 @@ impl Process {
             exclusions: self.exclusions.clone(),
             no_recover: None,
             recovered: self.recovered.clone(),
+            not_recovered: self.not_recovered.clone(),
             no_pause: (self.fate == Fate::NoPause).then(|| "its triggers come from its data".to_owned()),
             no_switch: (self.fate == Fate::NoPause).then(|| "its triggers come from its data".to_owned()),
             switched: self.switched,
@@ -185,7 +188,13 @@ impl Process {
                 Steer::Recover(node) => {
                     self.recoveries += 1;
                     let asked = self.runner.asked_to_recover()[&node];
-                    self.recovered.insert(node, asked);
+                    // Every fifth is refused.
+                    if asked.is_multiple_of(5) {
+                        let refused = NotRecovered { asked, why: "its standby is not ready".into() };
+                        self.not_recovered.insert(node, refused);
+                    } else {
+                        self.recovered.insert(node, asked);
+                    }
                 }
                 Steer::Switch(next) => self.next = Some((now + next.asked % 7, next)),
                 Steer::Stop => self.stops += 1,

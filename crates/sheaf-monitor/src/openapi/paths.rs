@@ -37,8 +37,7 @@ fn last(operation: Operation, text: &str) -> Operation {
 /// Returns the operations on parts of a run: what is excluded, and what is started again.
 fn parts_of_runs() -> Vec<Operation> {
     let nodes = object(&[("nodes", list(&reference("NodeControl")), "The nodes")]);
-    let excluded_node =
-        json!({ "nodes": [{ "node": "ru1", "included": false, "excluded": false, "recovering": false }] });
+    let excluded_node = json!({ "nodes": [{ "node": "ru1", "included": false, "excluded": false, "recovering": false, "not_recovered": null }] });
     vec![
         Operation::new(
             "put",

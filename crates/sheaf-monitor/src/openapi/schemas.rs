@@ -95,6 +95,7 @@ fn control() -> Schemas {
         ("included", flag(), "Whether it is to be included"),
         ("excluded", flag(), "Whether the run excludes it now"),
         ("recovering", flag(), "Whether it is being started again"),
+        ("not_recovered", nullable(&text()), "Why it was not started again, if the run has refused that"),
     ]);
     vec![
         ("Error", error),

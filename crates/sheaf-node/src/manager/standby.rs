@@ -4,6 +4,7 @@
 //! the standby has not only the same role but also the same report, and can end the run as the other replica would have.
 
 use super::ManagerNode;
+use crate::controls::RunControls;
 use crate::outbox::Outbox;
 use crate::report::RunReport;
 use crate::telemetry::StandbyFigures;
@@ -179,7 +180,7 @@ impl ManagerNode {
     /// Does a round as the active replica, if anything is to be done.
     fn act(&mut self, replica: &mut Replica, now: Timestamp, stall: Nanos) -> bool {
         if self.course.controls.step_down.swap(false, Ordering::Relaxed) && !replica.pair.step_down() {
-            refuse_to_step_down(replica.me.node, "its standby is not ready");
+            refuse_to_step_down(&self.course.controls, replica.me.node, "its standby is not ready");
         }
         // Nobody could heed time limits in the gap.
         let stall = stall.max(std::mem::take(&mut replica.gap));
@@ -342,10 +343,14 @@ impl ManagerNode {
                 );
             }
             PairEvent::TookOver { term, was_called } => self.take_over(replica, local, (term.0, was_called)),
-            PairEvent::StayedStandby => log_as!(
-                STEP_DOWN_REFUSED, node = node;
-                "{node} has not taken over: a majority of the voters does not answer; {} goes on", node.other_replica()
-            ),
+            PairEvent::StayedStandby => {
+                let why = "a majority of the voters does not answer";
+                log_as!(
+                    STEP_DOWN_REFUSED, node = node;
+                    "{node} has not taken over: {why}; {} goes on", node.other_replica()
+                );
+                self.course.controls.recovery.refuse(NodeId::MANAGER, why.to_owned());
+            }
             PairEvent::Retired(why) => self.retire(replica, why),
         }
     }
@@ -450,8 +455,9 @@ impl ManagerNode {
 }
 
 /// Tells the operator why the event manager goes on.
-pub(super) fn refuse_to_step_down(node: NodeId, why: &str) {
+pub(super) fn refuse_to_step_down(controls: &RunControls, node: NodeId, why: &str) {
     log_as!(STEP_DOWN_REFUSED, node = node; "{node} does not step down: {why}");
+    controls.recovery.refuse(NodeId::MANAGER, why.to_owned());
 }
 
 impl Replica {

@@ -16,7 +16,7 @@ impl ManagerNode {
     pub(super) fn work_alone(&mut self, now: Timestamp) -> Progress {
         let stall = self.time.note_round(now);
         if self.course.controls.step_down.swap(false, Ordering::Relaxed) {
-            refuse_to_step_down(NodeId::MANAGER, "it has no standby");
+            refuse_to_step_down(&self.course.controls, NodeId::MANAGER, "it has no standby");
         }
         let orders = self.orders();
         self.begin_round(now, stall, orders);

@@ -8,7 +8,7 @@ use crate::page::Audience;
 use crate::relay::Feed;
 use crate::signals::Steering;
 use anyhow::Context as _;
-use sheaf_control::{Exclusions, Order, Report, RunState, Runner, Steer};
+use sheaf_control::{Exclusions, NotRecovered, Order, Report, RunState, Runner, Steer};
 use sheaf_monitor::{RunDescription, RunVerdict};
 use sheaf_node::RunControls;
 use sheaf_store::run::EndRecord;
@@ -226,14 +226,27 @@ impl Station {
     fn recovered(&self, asked: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
         let find = |node: &str| self.excludables.get()?.find_node(node);
         let is_due = |node: &str| find(node).is_some_and(|node| self.controls.recovery.is_due(node));
-        let done = asked.iter().filter(|(node, _)| !is_due(node));
+        let is_refused =
+            |node: &str| find(node).is_some_and(|node| self.controls.recovery.refusal(node).is_some());
+        let done = asked.iter().filter(|(node, _)| !is_due(node) && !is_refused(node));
         done.map(|(node, order)| (node.clone(), *order)).collect()
     }
 
+    /// Returns those that were not, because the run has refused.
+    fn not_recovered(&self, asked: &BTreeMap<String, u64>) -> BTreeMap<String, NotRecovered> {
+        let find = |node: &str| self.excludables.get()?.find_node(node);
+        let refusal = |node: &str| self.controls.recovery.refusal(find(node)?);
+        let all = asked.iter().filter_map(|(node, order)| {
+            Some((node.clone(), NotRecovered { asked: *order, why: refusal(node)? }))
+        });
+        all.collect()
+    }
+
     fn report(&self, snapshot: &Snapshot) -> Report {
-        let (order, recovered) = {
+        let (order, recovered, not_recovered) = {
             let runner = self.runner.lock().unwrap_or_else(PoisonError::into_inner);
-            (runner.followed(), self.recovered(runner.asked_to_recover()))
+            let asked = runner.asked_to_recover();
+            (runner.followed(), self.recovered(asked), self.not_recovered(asked))
         };
         let switches = self.switching.get();
         let told = self.told();
@@ -250,6 +263,7 @@ impl Station {
             exclusions: excluded(snapshot),
             no_recover: told.impossible.no_recover.clone(),
             recovered,
+            not_recovered,
             no_switch: told.impossible.no_switch.clone(),
             switched: switches.switched,
             not_switched: switches.not_switched,

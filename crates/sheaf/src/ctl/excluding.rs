@@ -88,6 +88,11 @@ impl Desk {
                 nodes.iter().map(String::as_str).filter(|node| is_due(control, node)).collect()
             };
             control = self.wait_for_parts(timeout.to_std(), waits, ("started again", ""))?;
+            if let Some((node, why)) =
+                nodes.iter().find_map(|node| Some((node, not_recovered(&control, node)?)))
+            {
+                bail!("{node} was not started again: {why}");
+            }
         }
         self.show_parts(&control)
     }
@@ -129,6 +134,12 @@ impl Desk {
     }
 }
 
+/// Returns why a node was not started again, if the run has refused that.
+fn not_recovered<'a>(control: &'a Value, node: &str) -> Option<&'a str> {
+    let mut listed = control["nodes"].as_array().into_iter().flatten();
+    listed.find(|it| it["node"] == node)?["not_recovered"].as_str()
+}
+
 /// Returns what the user has called those parts that are in another state than they shall be.
 fn parts_to_wait_for<'a>(control: &Value, parts: &[Part<'a>], included: bool) -> Vec<&'a str> {
     let find = |part: &Part<'a>| {
@@ -162,8 +173,12 @@ pub(super) fn describe(control: &Value) -> String {
             (true, true) => "to be included",
             (true, false) => "included",
         };
-        let recovering = if node["recovering"] == true { ", being started again" } else { "" };
-        lines += &format!("node      {}: {state}{recovering}\n", node["node"].as_str().unwrap_or_default());
+        let again = match (node["recovering"] == true, node["not_recovered"].as_str()) {
+            (true, _) => ", being started again".to_owned(),
+            (false, Some(why)) => format!(", not started again: {why}"),
+            (false, None) => String::new(),
+        };
+        lines += &format!("node      {}: {state}{again}\n", node["node"].as_str().unwrap_or_default());
     }
     lines
 }

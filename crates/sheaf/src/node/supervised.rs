@@ -100,7 +100,8 @@ fn tell_parent(
     }
     let tells = arguments.relay || arguments.traced || arguments.logged;
     let stamps = maker.tracing.as_ref().map(|tracing| tracing.hub.clone());
-    let subjects = Subjects { metrics: arguments.relay, stamps, took_over: maker.took_over.clone() };
+    let (took_over, controls) = (maker.took_over.clone(), maker.controls.clone());
+    let subjects = Subjects { metrics: arguments.relay, stamps, took_over, controls };
     let relay = tells.then(|| Relay::begin(maker.gauges.clone(), subjects)).transpose()?;
     let mut next = arguments.goes_on.then(|| NextRuns::begin(&Preparing::new(maker, node))).transpose()?;
     if arguments.steered || arguments.traced || arguments.goes_on {

@@ -326,6 +326,26 @@ fn an_operator_has_the_event_manager_started_again_and_nothing_is_lost() {
     assert_eq!(log.matches("stepped-down").count(), 2, "{log}");
 }
 
+/// Two of three voters have forgotten their votes at the same time, so that nobody can take over any more.
+#[test]
+fn an_operator_hears_why_the_event_manager_is_not_started_again() {
+    let standby = PROTECTED.split_once("[manager]\n").expect("it has that table").1;
+    let controller = Controller::begin(&format!("{SYSTEM}[manager]\n{standby}"));
+    controller.ctl("start").exits(0);
+    let state = || controller.http("GET", "/api/v1/state", &[], "").1;
+    wait_until("the standby is ready", || state().pointer("/run/standby/ready") == Some(&Value::Bool(true)));
+    let voters = ["ru0", "ru1"].map(|voter| controller.node(1, voter));
+    // Neither answers while the other one comes back.
+    voters.iter().for_each(|voter| signal(*voter, "STOP"));
+    voters.iter().for_each(|voter| signal(*voter, "KILL"));
+    let before = controller.triggers_so_far();
+    wait_until("triggers are taken again", || controller.triggers_so_far() > before + 20.0);
+    let why = "a majority of the voters does not answer";
+    controller.ctl("recover evm --timeout 300").exits(1).says(&["evm was not started again", why]);
+    controller.ctl("status").exits(0).prints(&[&format!("evm: included, not started again: {why}")]);
+    controller.ctl("stop");
+}
+
 #[test]
 fn a_standby_needs_a_run_that_it_can_follow() {
     let scratch = ScratchDirectory::new();

@@ -32,7 +32,7 @@ pub(in crate::openapi) fn control() -> Value {
             "id": 3, "since_ms": TIME_MS, "code": "run_failed", "text": "run 5 lost 12 events", "remedy": "look at `sheaf runs show 5`"
         }],
         "sources": [{ "source": 17, "name": "ecal", "included": false, "excluded": true }],
-        "nodes": [{ "node": "ru1", "included": false, "excluded": true, "recovering": false }],
+        "nodes": [{ "node": "ru1", "included": false, "excluded": true, "recovering": false, "not_recovered": null }],
         "sequence": sequence(),
         "silences": [silence()], "alarms_seen_ms": TIME_MS,
         "commands": [
