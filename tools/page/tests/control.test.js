@@ -628,6 +628,10 @@ scenario("an event manager with a standby is started again with its button", asy
   await page.click('[data-change="Start again evm"]');
   await until(page, () => /starting again/.test(document.querySelector('tr[data-node="evm"]').textContent));
   assert.equal(operator.received.at(-1).path, "nodes/evm/recover");
+  operator.change((now) => {
+    now.nodes = [{ node: "evm", included: true, excluded: false, recovering: false, not_recovered: "its standby is not ready" }];
+  });
+  await reads(page, ".details .controls", /Not started again: its standby is not ready/);
 });
 
 scenario("a sequence is shown, and is paused, resumed, skipped and stopped", async (mock, show) => {
