@@ -41,7 +41,7 @@ pub mod view;
 pub use controller::{Controller, Effect};
 pub use limits::Limits;
 pub use link::{
-    Excludable, Exclusions, NextRun, NotRecovered, Order, RefusedSwitch, Report, RunResult, RunState, Wish,
+    Excludable, Exclusions, NextRun, Order, RefusedRecovery, RefusedSwitch, Report, RunResult, RunState, Wish,
 };
 pub use record::{CommandLog, RunCommand};
 pub use request::{Command, Operator, Refusal, RefusalCode, Request, Role};

@@ -120,7 +120,7 @@ pub struct RefusedSwitch {
 
 /// Why a run has not started a node again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NotRecovered {
+pub struct RefusedRecovery {
     /// Number of the order that had asked for it.
     pub asked: u64,
     /// The reason in words.
@@ -168,7 +168,7 @@ pub struct Report {
     pub recovered: BTreeMap<String, u64>,
     /// Nodes that were not started again, although an order has asked for it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub not_recovered: BTreeMap<String, NotRecovered>,
+    pub not_recovered: BTreeMap<String, RefusedRecovery>,
     /// Why no run can follow it without a gap, in words; `None` if one can.
     #[serde(default)]
     pub no_switch: Option<String>,

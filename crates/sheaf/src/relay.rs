@@ -135,7 +135,7 @@ pub(crate) struct Subjects {
     pub(crate) stamps: Option<StampHub>,
     /// Whether it is a standby event manager that has taken over.
     pub(crate) took_over: Arc<AtomicBool>,
-    /// What the operator wants of it.
+    /// Requests of the operator, some of which it refuses.
     pub(crate) controls: Arc<RunControls>,
 }
 

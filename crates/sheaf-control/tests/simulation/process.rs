@@ -1,7 +1,7 @@
 //! The process of a run, with its end of run control.
 
 use super::rng::Rng;
-use sheaf_control::link::{Launch, NextRun, NotRecovered, RefusedSwitch};
+use sheaf_control::link::{Launch, NextRun, RefusedRecovery, RefusedSwitch};
 use sheaf_control::{Exclusions, Order, Report, RunResult, RunState, Runner, Steer, Wish};
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ pub(crate) struct Process {
     pub(crate) recoveries: u64,
     /// The last of each, with the number of its order.
     recovered: BTreeMap<String, u64>,
-    not_recovered: BTreeMap<String, NotRecovered>,
+    not_recovered: BTreeMap<String, RefusedRecovery>,
     /// Number of times that another run has followed in this process.
     pub(crate) switches: u64,
     /// A next run that is being prepared, and when it is ready.
@@ -190,7 +190,7 @@ impl Process {
                     let asked = self.runner.asked_to_recover()[&node];
                     // Every fifth is refused.
                     if asked.is_multiple_of(5) {
-                        let refused = NotRecovered { asked, why: "its standby is not ready".into() };
+                        let refused = RefusedRecovery { asked, why: "its standby is not ready".into() };
                         self.not_recovered.insert(node, refused);
                     } else {
                         self.recovered.insert(node, asked);

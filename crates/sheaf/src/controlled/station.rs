@@ -8,7 +8,7 @@ use crate::page::Audience;
 use crate::relay::Feed;
 use crate::signals::Steering;
 use anyhow::Context as _;
-use sheaf_control::{Exclusions, NotRecovered, Order, Report, RunState, Runner, Steer};
+use sheaf_control::{Exclusions, Order, RefusedRecovery, Report, RunState, Runner, Steer};
 use sheaf_monitor::{RunDescription, RunVerdict};
 use sheaf_node::RunControls;
 use sheaf_store::run::EndRecord;
@@ -233,11 +233,11 @@ impl Station {
     }
 
     /// Returns those that were not, because the run has refused.
-    fn not_recovered(&self, asked: &BTreeMap<String, u64>) -> BTreeMap<String, NotRecovered> {
+    fn not_recovered(&self, asked: &BTreeMap<String, u64>) -> BTreeMap<String, RefusedRecovery> {
         let find = |node: &str| self.excludables.get()?.find_node(node);
         let refusal = |node: &str| self.controls.recovery.refusal(find(node)?);
         let all = asked.iter().filter_map(|(node, order)| {
-            Some((node.clone(), NotRecovered { asked: *order, why: refusal(node)? }))
+            Some((node.clone(), RefusedRecovery { asked: *order, why: refusal(node)? }))
         });
         all.collect()
     }
