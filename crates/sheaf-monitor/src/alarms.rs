@@ -246,8 +246,8 @@ fn unprotected(state: &State) -> Option<Alarm> {
     // The event manager waits for it before the start.
     let is_missing = state.run.standby.is_some_and(|standby| !standby.ready) && state.run.phase != "starting";
     is_missing.then(|| {
-        let text = "the event manager has no standby: if it dies now, the run ends".to_owned();
-        let remedy = "its log says why the standby ended, or was too slow; one that is started again joins during the run";
+        let text = "the event manager has no standby that can take over: if it dies now, the run ends".to_owned();
+        let remedy = "its log says why the standby ended, or was too slow, or which voters are away; a standby that is started again joins during the run";
         alarm("run-unprotected", Severity::Warning, text, None, remedy)
     })
 }

@@ -77,8 +77,8 @@ pub const RULES: &[Rule] = &[
         expression: r#"sheaf_standby_ready == 0 unless on (instance) sheaf_run_state{state=~"starting|closing|closed"} == 1"#,
         hold: "5s",
         severity: "warning",
-        summary: "The event manager has no standby: if it dies now, the run ends",
-        remedy: "Its log says why the standby ended, or was too slow; one that is started again joins during the run",
+        summary: "The event manager has no standby that can take over: if it dies now, the run ends",
+        remedy: "Its log says why the standby ended, or was too slow, or which voters are away; a standby that is started again joins during the run",
     },
     Rule {
         name: "SheafUnmirrored",

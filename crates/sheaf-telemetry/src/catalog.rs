@@ -77,7 +77,7 @@ metrics! {
     READOUT_RESTARTS = Counter Count "sheaf_readout_restarts_total" [];
     /// Output nodes that were restarted during the run.
     OUTPUT_RESTARTS = Counter Count "sheaf_output_restarts_total" [];
-    /// 1 while a standby event manager has all that the active one knows, and can take over; otherwise 0. Only of runs that are to have one.
+    /// 1 while a standby event manager has all that the active one knows, and a majority of the voters could note that it takes over; otherwise 0. Only of runs that are to have one.
     STANDBY_READY = Gauge Count "sheaf_standby_ready" [];
     /// Take-overs by standby event managers.
     TAKE_OVERS = Counter Count "sheaf_take_overs_total" [];

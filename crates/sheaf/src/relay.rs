@@ -122,6 +122,8 @@ enum Work {
     Write(Record),
     /// Write a record behind everything that the node has published.
     WriteLast(Record),
+    /// Write what is left, and end: the node leaves a run that goes on.
+    Leave,
     /// Stamps of these events are wanted.
     Find(Vec<u64>),
 }
@@ -172,6 +174,15 @@ impl Relay {
         console::flush();
         if let Some(sender) = &self.sender {
             let _ = sender.send(Work::WriteLast(Succession::HandedOver(handed_over).into()));
+        }
+    }
+
+    /// Ends without a word of the end of the node, because the run goes on without it: another process acts in its place.
+    pub(crate) fn leave(mut self) {
+        console::flush();
+        console::listen(None);
+        if let Some(sender) = self.sender.take() {
+            let _ = sender.send(Work::Leave);
         }
     }
 
@@ -232,6 +243,10 @@ impl Writer {
                     self.batch.add(&record);
                 }
                 Ok(Work::Find(events)) => self.find(&events),
+                Ok(Work::Leave) => {
+                    self.add_news();
+                    return self.batch.write();
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     self.add_news();
                     next = Instant::now() + PERIOD;

@@ -71,7 +71,7 @@ impl Replica {
     pub(super) fn figures(&self, now: Timestamp, take_overs: u64) -> StandbyFigures {
         let waited = self.pair.held_since().map_or(Nanos::ZERO, |since| now.since(since));
         StandbyFigures {
-            is_ready: self.pair.is_protected(),
+            is_ready: self.pair.is_protected() && self.pair.has_majority(),
             take_overs,
             held: (self.pair.held() as u64, waited),
         }

@@ -132,6 +132,12 @@ impl Proposer {
         }
     }
 
+    /// Returns whether a voter is known to have forgotten its votes, and was not restored.
+    #[must_use]
+    pub fn is_blank(&self, voter: NodeId) -> bool {
+        self.blank.contains_key(&voter)
+    }
+
     /// Withdraws a change or foundation under way. It may nevertheless be decided, if voters have accepted it or do so still.
     pub fn withdraw(&mut self) {
         if self.is_proposing() {

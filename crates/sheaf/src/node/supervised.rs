@@ -51,7 +51,10 @@ pub(super) fn take_part(
         let left = Left::of(&maker, handover.filter(|_| next.is_some()));
         let (report, retired) = report(&maker, node, (&ended.errors, cpu_before))?;
         let (Some(left), Some(next), Some(relay)) = (left, &next, &relay) else {
-            drop(relay);
+            match relay {
+                Some(relay) if retired => relay.leave(),
+                relay => drop(relay),
+            }
             crate::print::print(&report)?;
             // Its parent does not take the end of a replica without a part in the run for the end of the run.
             return Ok(if retired { Verdict::NotGood } else { Verdict::Good });

@@ -154,8 +154,9 @@ const LAST_STAMPS: Duration = Duration::from_millis(250);
 
 impl LastStamps {
     pub(super) fn advance(&mut self, family: &mut Family) {
+        // A replica may end before the other one has said that it acts now.
         let has_ended = |process: &Process| process.child.node_has_ended() || process.ended.is_some();
-        if self.manager_ended.is_none() && family.manager().is_some_and(has_ended) {
+        if self.manager_ended.is_none() && family.managers().all(has_ended) {
             self.manager_ended = Some(Instant::now());
         }
         let Some(at) = self.manager_ended else { return };

@@ -317,6 +317,9 @@ fn an_operator_has_the_event_manager_started_again_and_nothing_is_lost() {
         let before = controller.triggers_so_far();
         wait_until("triggers are taken", || controller.triggers_so_far() > before + 20.0);
     }
+    // Whichever acts follows further requests.
+    controller.ctl("pause").exits(0);
+    controller.ctl("resume").exits(0);
     controller.ctl("stop").exits(0).says(&["run 1 ended: all"]);
     let record = &controller.runs()[0];
     assert_eq!(record["state"], "good", "{record:#}");
@@ -328,7 +331,7 @@ fn an_operator_has_the_event_manager_started_again_and_nothing_is_lost() {
 
 /// Two of three voters have forgotten their votes at the same time, so that nobody can take over any more.
 #[test]
-fn an_operator_hears_why_the_event_manager_is_not_started_again() {
+fn a_standby_is_not_ready_while_no_majority_could_note_that_it_takes_over() {
     let standby = PROTECTED.split_once("[manager]\n").expect("it has that table").1;
     let controller = Controller::begin(&format!("{SYSTEM}[manager]\n{standby}"));
     controller.ctl("start").exits(0);
@@ -345,9 +348,15 @@ fn an_operator_hears_why_the_event_manager_is_not_started_again() {
         })
     };
     wait_until("both are back", || ["ru0", "ru1"].iter().all(|voter| is_back(&state(), voter)));
-    let why = "a majority of the voters does not answer";
-    controller.ctl("recover evm --timeout 300").exits(1).says(&["evm was not started again", why]);
-    controller.ctl("status").exits(0).prints(&[&format!("evm: included, not started again: {why}")]);
+    let is_ready = || state().pointer("/run/standby/ready") == Some(&Value::Bool(true));
+    wait_until("the standby is not ready", || !is_ready());
+    let has_alarm = |state: &Value| {
+        let mut alarms = field(state, "alarms").as_array().expect("a list").iter();
+        alarms.any(|alarm| field(alarm, "code") == "run-unprotected")
+    };
+    wait_until("an alarm is raised", || has_alarm(&state()));
+    controller.ctl("recover evm").exits(1).says(&["the standby of evm is not ready"]);
+    assert!(!is_ready(), "it stays so");
     controller.ctl("stop");
 }
 

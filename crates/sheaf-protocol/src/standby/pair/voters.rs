@@ -17,6 +17,14 @@ impl<P: Payload> Pair<P> {
         self.heed_outcomes(now);
     }
 
+    /// Returns whether a majority of the voters is there and could note a take-over, as far as this replica knows.
+    #[must_use]
+    pub fn has_majority(&self) -> bool {
+        let voters = &self.config.voters;
+        let votes = voters.iter().filter(|voter| self.is_up(**voter) && !self.proposer.is_blank(**voter));
+        2 * votes.count() > voters.len()
+    }
+
     /// Has the vote of a voter restored that has restarted.
     pub(super) fn note_voter(&mut self, now: Timestamp, node: NodeId, session: SessionId) {
         if !self.is_active() || !self.config.voters.contains(&node) {
