@@ -232,6 +232,10 @@ fn a_killed_builder_is_on_the_page_and_in_the_metrics() {
     let address = address(&mut running);
     wait_until("events are stored", || state(&address)["events"]["stored"].as_u64() > Some(0));
     let first = running.wait_for_node("bu0", 0);
+    // The restart of one that has not published yet is its beginning.
+    wait_until("all nodes have published", || {
+        state(&address)["nodes"].as_array().unwrap().iter().all(|node| node["age_ms"].is_number())
+    });
     crate::child::signal(first, "KILL");
     wait_until("the restart is shown", || {
         let state = state(&address);

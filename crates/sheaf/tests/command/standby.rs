@@ -337,6 +337,12 @@ fn a_standby_is_not_ready_while_no_majority_could_note_that_it_takes_over() {
     controller.ctl("start").exits(0);
     let state = || controller.http("GET", "/api/v1/state", &[], "").1;
     wait_until("the standby is ready", || state().pointer("/run/standby/ready") == Some(&Value::Bool(true)));
+    // The restart of one that has not published yet is its beginning.
+    wait_until("all nodes have published", || {
+        let state = state();
+        let mut nodes = field(&state, "nodes").as_array().expect("a list").iter();
+        nodes.all(|node| field(node, "age_ms").is_number())
+    });
     let voters = ["ru0", "ru1"].map(|voter| controller.node(1, voter));
     // Neither answers while the other one comes back.
     voters.iter().for_each(|voter| signal(*voter, "STOP"));
