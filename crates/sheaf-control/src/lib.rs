@@ -40,9 +40,7 @@ pub mod view;
 
 pub use controller::{Controller, Effect};
 pub use limits::Limits;
-pub use link::{
-    Excludable, Exclusions, NextRun, Order, RefusedRecovery, RefusedSwitch, Report, RunResult, RunState, Wish,
-};
+pub use link::{Excludable, Exclusions, NextRun, Order, RefusedOrder, Report, RunResult, RunState, Wish};
 pub use record::{CommandLog, RunCommand};
 pub use request::{Command, Operator, Refusal, RefusalCode, Request, Role};
 pub use runner::{Runner, Steer};

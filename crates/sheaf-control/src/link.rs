@@ -109,19 +109,10 @@ pub struct NextRun {
     pub by: String,
 }
 
-/// Why a run goes on although another one was to follow it.
+/// Why a run does not do what an order has asked for: it goes on instead of the next one, or does not start a node again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RefusedSwitch {
-    /// Number of the order that had asked for the next run.
-    pub asked: u64,
-    /// The reason in words.
-    pub why: String,
-}
-
-/// Why a run has not started a node again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RefusedRecovery {
-    /// Number of the order that had asked for it.
+pub struct RefusedOrder {
+    /// Number of the order.
     pub asked: u64,
     /// The reason in words.
     pub why: String,
@@ -168,7 +159,7 @@ pub struct Report {
     pub recovered: BTreeMap<String, u64>,
     /// Nodes that were not started again, although an order has asked for it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub not_recovered: BTreeMap<String, RefusedRecovery>,
+    pub not_recovered: BTreeMap<String, RefusedOrder>,
     /// Why no run can follow it without a gap, in words; `None` if one can.
     #[serde(default)]
     pub no_switch: Option<String>,
@@ -177,7 +168,7 @@ pub struct Report {
     pub switched: u64,
     /// The latest request for a next run that was not carried out.
     #[serde(default)]
-    pub not_switched: Option<RefusedSwitch>,
+    pub not_switched: Option<RefusedOrder>,
     /// The last runs before it in the same process, as far as they are closed, in ascending order.
     #[serde(default)]
     pub ended: Vec<RunResult>,

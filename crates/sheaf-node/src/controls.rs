@@ -15,12 +15,31 @@ pub struct RunControls {
     pub pause: AtomicBool,
     /// Step down, so that the standby of the event manager takes over. The event manager clears it when it reads it.
     pub step_down: Arc<AtomicBool>,
+    /// Why it does not, for the process that has passed on the request.
+    pub step_down_refused: Mutex<Option<String>>,
     /// Sources and nodes to exclude; all others are to be included.
     pub excluded: WantedExclusions,
     /// Nodes to start again, for the process that has started them.
     pub recovery: Recovery,
     /// The run that follows without a gap.
     pub succession: Succession,
+}
+
+impl RunControls {
+    /// Notes why the event manager does not step down.
+    pub fn refuse_to_step_down(&self, why: &str) {
+        *self.refusal() = Some(why.to_owned());
+    }
+
+    /// Returns why the event manager does not step down, once.
+    #[must_use]
+    pub fn take_refusal(&self) -> Option<String> {
+        self.refusal().take()
+    }
+
+    fn refusal(&self) -> MutexGuard<'_, Option<String>> {
+        self.step_down_refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The run that follows in the same nodes, without a gap.
@@ -97,15 +116,17 @@ impl Recovery {
         self.lock().remove(&node);
     }
 
-    /// Notes why a node is not started again, although that was asked for.
+    /// Notes why a node is not started again. Without effect if nobody has asked for that.
     pub fn refuse(&self, node: NodeId, why: String) {
-        self.lock().insert(node, Request::Refused(why));
+        if let Some(request) = self.lock().get_mut(&node) {
+            *request = Request::Refused(why);
+        }
     }
 
-    /// Returns whether a node is to be started again and may still be.
+    /// Returns whether a node is to be started again and has not been. Such a request may have been refused.
     #[must_use]
     pub fn is_due(&self, node: NodeId) -> bool {
-        matches!(self.lock().get(&node), Some(Request::New | Request::Taken))
+        self.lock().contains_key(&node)
     }
 
     /// Returns why a node was not started again, if the latest request was refused.
@@ -115,14 +136,6 @@ impl Recovery {
             Request::Refused(why) => Some(why.clone()),
             Request::New | Request::Taken => None,
         }
-    }
-
-    /// Returns why a node was not started again, once.
-    #[must_use]
-    pub fn take_refusal(&self, node: NodeId) -> Option<String> {
-        let why = self.refusal(node)?;
-        self.note_done(node);
-        Some(why)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<NodeId, Request>> {
@@ -210,14 +223,15 @@ mod tests {
         let (recovery, node) = (Recovery::default(), NodeId::MANAGER);
         recovery.ask(node);
         assert_eq!((recovery.take(), recovery.take()), (vec![node], vec![]), "once");
-        assert!(recovery.is_due(node));
+        assert!(recovery.is_due(node) && recovery.refusal(node).is_none());
         recovery.refuse(node, "its standby is not ready".to_owned());
-        assert!(!recovery.is_due(node));
         assert_eq!(recovery.refusal(node).as_deref(), Some("its standby is not ready"));
         recovery.ask(node);
         assert!(recovery.is_due(node) && recovery.refusal(node).is_none());
         assert_eq!(recovery.take(), [node]);
         recovery.note_done(node);
         assert!(!recovery.is_due(node));
+        recovery.refuse(node, "its standby is not ready".to_owned());
+        assert!(!recovery.is_due(node) && recovery.refusal(node).is_none(), "nobody has asked");
     }
 }

@@ -407,7 +407,7 @@ impl Family {
         }
         let is_replica = process.node.id.role == Role::Manager;
         // Another process publishes under its name, or will do so.
-        let is_shown_on = has_other_replica || is_replaced;
+        let is_published = has_other_replica || is_replaced;
         let is_replaced = is_replaced && end.has_died;
         let may_return =
             (end.has_died || is_replica && end.is_retired) && !closing && !is_over && !is_replaced;
@@ -431,7 +431,7 @@ impl Family {
         } else if !end.is_success {
             log_as!(PROCESS_ENDED, peer = name; "{name} ended: {status}");
         }
-        if let Some(page) = self.page.as_ref().filter(|_| !is_shown_on) {
+        if let Some(page) = self.page.as_ref().filter(|_| !is_published) {
             page.hub().note_gone(name);
         }
         self.next.lines.remove(process.node.id);

@@ -14,7 +14,6 @@ use sheaf_node::RunControls;
 use sheaf_node::report::Gauges;
 use sheaf_telemetry::stamps::StampHub;
 use sheaf_telemetry::{Kind, NodeSnapshot, Publication, Publisher, SeriesList, Snapshot, TALLY, catalog};
-use sheaf_wire::NodeId;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -177,13 +176,17 @@ impl Relay {
         }
     }
 
-    /// Ends without a word of the end of the node, because the run goes on without it: another process acts in its place.
+    /// Ends without reporting that the node has ended: the run goes on, and another process acts in its place.
     pub(crate) fn leave(mut self) {
+        self.send_last(Work::Leave);
+    }
+
+    fn send_last(&mut self, work: Work) {
+        let Some(sender) = self.sender.take() else { return };
+        // The last messages are on their way.
         console::flush();
         console::listen(None);
-        if let Some(sender) = self.sender.take() {
-            let _ = sender.send(Work::Leave);
-        }
+        let _ = sender.send(work);
     }
 
     /// Returns a way to pass it requests of the parent. It ends when that is dropped, and the relay is.
@@ -199,12 +202,7 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        // The last messages are on their way.
-        console::flush();
-        console::listen(None);
-        if let Some(sender) = self.sender.take() {
-            let _ = sender.send(Work::Write(Record::NodeEnded));
-        }
+        self.send_last(Work::Write(Record::NodeEnded));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -265,7 +263,7 @@ impl Writer {
         if took_over.swap(false, Ordering::Relaxed) {
             batch.add(&Record::TookOver);
         }
-        if let Some(why) = controls.recovery.take_refusal(NodeId::MANAGER) {
+        if let Some(why) = controls.take_refusal() {
             batch.add(&Record::StaysManager(why));
         }
         let now_waits_for = console::waits_for(&gauges.snapshot());

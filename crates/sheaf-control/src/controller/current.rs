@@ -168,7 +168,7 @@ impl Current {
     }
 
     /// Returns why a node was not started again, if the latest order to do so was refused.
-    pub(super) fn not_recovered(&self, node: &str) -> Option<&str> {
+    fn not_recovered(&self, node: &str) -> Option<&str> {
         let asked = self.order.recover.get(node)?;
         let refused = self.report.not_recovered.get(node).filter(|refused| refused.asked >= *asked)?;
         Some(&refused.why)

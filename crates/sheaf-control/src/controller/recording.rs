@@ -2,7 +2,7 @@
 
 use super::Controller;
 use super::current::Current;
-use crate::link::{Excludable, Launch, RefusedRecovery, Report, RunState};
+use crate::link::{Excludable, Launch, RefusedOrder, Report, RunState};
 use crate::operation::{End, Operation, Outcome};
 use crate::record::{CommandLog, Goal, RunCommand};
 use crate::request::Operator;
@@ -102,7 +102,7 @@ impl Controller {
             Goal::Recovered(node, order) => recovered.get(node).is_some_and(|done| done >= order),
             _ => false,
         });
-        for (refused, RefusedRecovery { asked, why }) in &not_recovered {
+        for (refused, RefusedOrder { asked, why }) in &not_recovered {
             let end = End {
                 at_ms: now.as_millis(),
                 result: Outcome::Failed,

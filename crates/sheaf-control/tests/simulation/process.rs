@@ -1,7 +1,7 @@
 //! The process of a run, with its end of run control.
 
 use super::rng::Rng;
-use sheaf_control::link::{Launch, NextRun, RefusedRecovery, RefusedSwitch};
+use sheaf_control::link::{Launch, NextRun, RefusedOrder};
 use sheaf_control::{Exclusions, Order, Report, RunResult, RunState, Runner, Steer, Wish};
 use std::collections::BTreeMap;
 
@@ -52,13 +52,13 @@ pub(crate) struct Process {
     pub(crate) recoveries: u64,
     /// The last of each, with the number of its order.
     recovered: BTreeMap<String, u64>,
-    not_recovered: BTreeMap<String, RefusedRecovery>,
+    not_recovered: BTreeMap<String, RefusedOrder>,
     /// Number of times that another run has followed in this process.
     pub(crate) switches: u64,
     /// A next run that is being prepared, and when it is ready.
     next: Option<(u64, NextRun)>,
     switched: u64,
-    not_switched: Option<RefusedSwitch>,
+    not_switched: Option<RefusedOrder>,
     /// Results of the last runs before.
     ended: Vec<RunResult>,
     pub(crate) result: Option<RunResult>,
@@ -160,7 +160,7 @@ impl Process {
         let is_running = self.state == RunState::Running && self.stops == 0;
         let Some((_, next)) = self.next.take_if(|(at, _)| *at <= now && is_running) else { return };
         if next.asked.is_multiple_of(5) {
-            self.not_switched = Some(RefusedSwitch { asked: next.asked, why: "the disk is full".into() });
+            self.not_switched = Some(RefusedOrder { asked: next.asked, why: "the disk is full".into() });
             return;
         }
         let (run, text) = (Some(self.number), "another run follows".to_owned());
@@ -190,7 +190,7 @@ impl Process {
                     let asked = self.runner.asked_to_recover()[&node];
                     // Every fifth is refused.
                     if asked.is_multiple_of(5) {
-                        let refused = RefusedRecovery { asked, why: "its standby is not ready".into() };
+                        let refused = RefusedOrder { asked, why: "its standby is not ready".into() };
                         self.not_recovered.insert(node, refused);
                     } else {
                         self.recovered.insert(node, asked);

@@ -47,7 +47,7 @@ pub(super) struct Replica {
     options: ReplicaOptions,
 }
 
-/// Part of a replica of the event manager in its run.
+/// Options of a replica of the event manager.
 pub struct ReplicaOptions {
     /// Called when this replica takes over.
     pub took_over: Box<dyn FnMut() + Send>,
@@ -349,7 +349,7 @@ impl ManagerNode {
                     STEP_DOWN_REFUSED, node = node;
                     "{node} has not taken over: {why}; {} goes on", node.other_replica()
                 );
-                self.course.controls.recovery.refuse(NodeId::MANAGER, why.to_owned());
+                self.course.controls.refuse_to_step_down(why);
             }
             PairEvent::Retired(why) => self.retire(replica, why),
         }
@@ -457,7 +457,7 @@ impl ManagerNode {
 /// Tells the operator why the event manager goes on.
 pub(super) fn refuse_to_step_down(controls: &RunControls, node: NodeId, why: &str) {
     log_as!(STEP_DOWN_REFUSED, node = node; "{node} does not step down: {why}");
-    controls.recovery.refuse(NodeId::MANAGER, why.to_owned());
+    controls.refuse_to_step_down(why);
 }
 
 impl Replica {

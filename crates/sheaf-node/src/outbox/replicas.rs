@@ -67,7 +67,9 @@ impl Outbox {
     /// Addresses a message to the event manager to its active replica, and one to a readout unit whose mirror acts to the mirror. A step
     /// about the two is for the one that has asked.
     pub(super) fn address<P>(&self, mut transmit: Transmit<P>) -> Transmit<P> {
-        if let (Some(links), false) = (&self.mirrors, matches!(transmit.message.body, Body::Mirror(_))) {
+        if let Some(links) = &self.mirrors
+            && !matches!(transmit.message.body, Body::Mirror(_))
+        {
             transmit.to = links.address(transmit.to);
         }
         if let Some(MemberLinks { member, .. }) =

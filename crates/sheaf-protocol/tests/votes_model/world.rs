@@ -408,13 +408,9 @@ impl Model {
             return None;
         };
         let voter = usize::from(to.index);
-        let seat = if is_to_earlier { state.earlier[voter]? } else { state.seats[voter] };
-        let step = self.step_of_voter(seat, letter);
-        if is_to_earlier {
-            state.earlier[voter] = Some(step.machine);
-        } else {
-            state.seats[voter] = step.machine;
-        }
+        let seat = if is_to_earlier { state.earlier[voter].as_mut()? } else { &mut state.seats[voter] };
+        let step = self.step_of_voter(*seat, letter);
+        *seat = step.machine;
         step.letters.first().copied()
     }
 

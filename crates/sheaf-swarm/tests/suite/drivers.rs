@@ -10,7 +10,7 @@ fn good(options: &DriverOptions) -> DriverReport {
     run(options).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-fn fault(after: Nanos, node: NodeId, kind: DriverFaultKind) -> DriverFault {
+pub(crate) fn fault(after: Nanos, node: NodeId, kind: DriverFaultKind) -> DriverFault {
     DriverFault { at: START + after, node, kind }
 }
 

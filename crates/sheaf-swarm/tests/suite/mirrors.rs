@@ -1,20 +1,16 @@
 //! The real drivers with mirrors of readout units.
 
-use sheaf_swarm::drivers::{DriverFault, DriverFaultKind, DriverOptions, DriverReport, Family, START, run};
+use crate::drivers::fault;
+use sheaf_swarm::drivers::{DriverFaultKind, DriverOptions, DriverReport, Family, run};
 use sheaf_wire::{Nanos, NodeId};
 
 /// Runs a world with mirrors and these faults, with a trigger each 20 ms for 4 s.
 #[track_caller]
 fn good(faults: &[(Nanos, NodeId, DriverFaultKind)]) -> DriverReport {
-    let fault = |(after, node, kind): &(Nanos, NodeId, DriverFaultKind)| DriverFault {
-        at: START + *after,
-        node: *node,
-        kind: *kind,
-    };
     let options = DriverOptions {
         mirrors: true,
         trigger_period: Some(Nanos::from_millis(20)),
-        faults: faults.iter().map(fault).collect(),
+        faults: faults.iter().map(|(after, node, kind)| fault(*after, *node, *kind)).collect(),
         ..DriverOptions::default()
     };
     let report = run(&options).unwrap_or_else(|failure| panic!("{failure}"));

@@ -1,22 +1,19 @@
 //! The real drivers with a standby of the event manager and mirrors of readout units.
 
-use sheaf_swarm::drivers::{DriverFault, DriverFaultKind, DriverOptions, DriverReport, Family, START, run};
+use crate::drivers::fault;
+use sheaf_swarm::drivers::{DriverFaultKind, DriverOptions, DriverReport, Family, run};
 use sheaf_wire::{Nanos, NodeId};
 
 /// Runs a world with both and these faults, with a trigger each 20 ms for 4 s. Nothing may be lost.
 #[track_caller]
 fn good(readouts: u16, faults: &[(u64, NodeId, DriverFaultKind)]) -> DriverReport {
-    let fault = |(after_ms, node, kind): &(u64, NodeId, DriverFaultKind)| DriverFault {
-        at: START + Nanos::from_millis(*after_ms),
-        node: *node,
-        kind: *kind,
-    };
+    let after = |(after_ms, node, kind): &_| fault(Nanos::from_millis(*after_ms), *node, *kind);
     let options = DriverOptions {
         standby: true,
         mirrors: true,
         readouts,
         trigger_period: Some(Nanos::from_millis(20)),
-        faults: faults.iter().map(fault).collect(),
+        faults: faults.iter().map(after).collect(),
         ..DriverOptions::default()
     };
     let report = run(&options).unwrap_or_else(|failure| panic!("{failure}"));

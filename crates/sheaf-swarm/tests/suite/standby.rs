@@ -1,21 +1,17 @@
 //! The real drivers with two replicas of the event manager.
 
-use sheaf_swarm::drivers::{DriverFault, DriverFaultKind, DriverOptions, DriverReport, Family, START, run};
+use crate::drivers::fault;
+use sheaf_swarm::drivers::{DriverFaultKind, DriverOptions, DriverReport, Family, run};
 use sheaf_wire::{Nanos, NodeId};
 
 /// Runs a world with a standby and these faults, with a trigger each 20 ms for 4 s.
 #[track_caller]
 fn good(faults: &[(Nanos, NodeId, DriverFaultKind)]) -> DriverReport {
-    let fault = |(after, node, kind): &(Nanos, NodeId, DriverFaultKind)| DriverFault {
-        at: START + *after,
-        node: *node,
-        kind: *kind,
-    };
     let options = DriverOptions {
         standby: true,
         readouts: 3,
         trigger_period: Some(Nanos::from_millis(20)),
-        faults: faults.iter().map(fault).collect(),
+        faults: faults.iter().map(|(after, node, kind)| fault(*after, *node, *kind)).collect(),
         ..DriverOptions::default()
     };
     run(&options).unwrap_or_else(|failure| panic!("{failure}"))

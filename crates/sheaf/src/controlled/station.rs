@@ -8,7 +8,7 @@ use crate::page::Audience;
 use crate::relay::Feed;
 use crate::signals::Steering;
 use anyhow::Context as _;
-use sheaf_control::{Exclusions, Order, RefusedRecovery, Report, RunState, Runner, Steer};
+use sheaf_control::{Exclusions, Order, RefusedOrder, Report, RunState, Runner, Steer};
 use sheaf_monitor::{RunDescription, RunVerdict};
 use sheaf_node::RunControls;
 use sheaf_store::run::EndRecord;
@@ -226,18 +226,16 @@ impl Station {
     fn recovered(&self, asked: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
         let find = |node: &str| self.excludables.get()?.find_node(node);
         let is_due = |node: &str| find(node).is_some_and(|node| self.controls.recovery.is_due(node));
-        let is_refused =
-            |node: &str| find(node).is_some_and(|node| self.controls.recovery.refusal(node).is_some());
-        let done = asked.iter().filter(|(node, _)| !is_due(node) && !is_refused(node));
+        let done = asked.iter().filter(|(node, _)| !is_due(node));
         done.map(|(node, order)| (node.clone(), *order)).collect()
     }
 
     /// Returns those that were not, because the run has refused.
-    fn not_recovered(&self, asked: &BTreeMap<String, u64>) -> BTreeMap<String, RefusedRecovery> {
+    fn not_recovered(&self, asked: &BTreeMap<String, u64>) -> BTreeMap<String, RefusedOrder> {
         let find = |node: &str| self.excludables.get()?.find_node(node);
         let refusal = |node: &str| self.controls.recovery.refusal(find(node)?);
         let all = asked.iter().filter_map(|(node, order)| {
-            Some((node.clone(), RefusedRecovery { asked: *order, why: refusal(node)? }))
+            Some((node.clone(), RefusedOrder { asked: *order, why: refusal(node)? }))
         });
         all.collect()
     }

@@ -1,6 +1,6 @@
 //! Requests of a controller for the next run, between the station and the thread that prepares that run.
 
-use sheaf_control::{NextRun, RefusedSwitch, RunResult};
+use sheaf_control::{NextRun, RefusedOrder, RunResult};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Results that are kept for a controller that calls later. Each run has its record.
@@ -17,7 +17,7 @@ pub(super) struct Switches {
     wanted: Option<NextRun>,
     /// Number of the order that had asked for the present run; 0 for the first one.
     pub(super) switched: u64,
-    pub(super) not_switched: Option<RefusedSwitch>,
+    pub(super) not_switched: Option<RefusedOrder>,
     /// Results of the last runs before that are closed, in ascending order.
     pub(super) ended: Vec<RunResult>,
 }
@@ -40,7 +40,7 @@ impl Switching {
 
     /// Notes that the present run goes on, although order `asked` had asked for another one.
     pub(crate) fn note_refused(&self, asked: u64, why: String) {
-        self.lock().not_switched = Some(RefusedSwitch { asked, why });
+        self.lock().not_switched = Some(RefusedOrder { asked, why });
     }
 
     /// Notes the result of a run that another one has followed.

@@ -55,6 +55,18 @@ pub(crate) fn state(address: &str) -> Value {
     serde_json::from_str(&get(address, "/api/v1/state")).unwrap()
 }
 
+/// Returns whether a state of a run has an alarm with this code.
+pub(crate) fn has_alarm(state: &Value, code: &str) -> bool {
+    let mut alarms = field(state, "alarms").as_array().expect("a list").iter();
+    alarms.any(|alarm| field(alarm, "code") == code)
+}
+
+/// Returns whether all nodes have published. The restart of one that has not is its beginning.
+pub(crate) fn have_all_published(state: &Value) -> bool {
+    let mut nodes = field(state, "nodes").as_array().expect("a list").iter();
+    nodes.all(|node| field(node, "age_ms").is_number())
+}
+
 fn scrape(address: &str) -> Metrics {
     let text = get(address, "/metrics");
     let series = text.lines().filter(|line| !line.starts_with('#'));
@@ -232,10 +244,7 @@ fn a_killed_builder_is_on_the_page_and_in_the_metrics() {
     let address = address(&mut running);
     wait_until("events are stored", || state(&address)["events"]["stored"].as_u64() > Some(0));
     let first = running.wait_for_node("bu0", 0);
-    // The restart of one that has not published yet is its beginning.
-    wait_until("all nodes have published", || {
-        state(&address)["nodes"].as_array().unwrap().iter().all(|node| node["age_ms"].is_number())
-    });
+    wait_until("all nodes have published", || have_all_published(&state(&address)));
     crate::child::signal(first, "KILL");
     wait_until("the restart is shown", || {
         let state = state(&address);
@@ -259,9 +268,7 @@ fn a_frozen_node_raises_an_alarm_with_its_name() {
     wait_until("events are stored", || state(&address)["events"]["stored"].as_u64() > Some(0));
     let node = running.wait_for_node("bu1", 0);
     // One that has not published yet may never have come.
-    wait_until("all nodes have published", || {
-        state(&address)["nodes"].as_array().unwrap().iter().all(|node| node["age_ms"].is_number())
-    });
+    wait_until("all nodes have published", || have_all_published(&state(&address)));
     crate::child::signal(node, "STOP");
     wait_until("the alarm is raised", || {
         let alarms = state(&address)["alarms"].clone();
@@ -269,10 +276,7 @@ fn a_frozen_node_raises_an_alarm_with_its_name() {
         alarms.as_array().unwrap().iter().any(is_it)
     });
     crate::child::signal(node, "CONT");
-    wait_until("the alarm is gone", || {
-        let alarms = state(&address)["alarms"].clone();
-        !alarms.as_array().unwrap().iter().any(|alarm| alarm["code"] == "node-silent")
-    });
+    wait_until("the alarm is gone", || !has_alarm(&state(&address), "node-silent"));
     running.signal("INT");
     running.end();
 }

@@ -215,13 +215,8 @@ fn the_page_says_whether_the_run_survives_its_event_manager() {
     let mut running = start_with(&scratch, &config, "--page=127.0.0.1:0");
     let page = monitor::address(&mut running);
     let state = || monitor::state(&page);
-    let is_unprotected = |state: &Value| {
-        let mut alarms = field(state, "alarms").as_array().unwrap().iter();
-        alarms.any(|alarm| field(alarm, "code") == "run-unprotected")
-    };
-    let is_ready = |state: &Value| {
-        state.pointer("/run/standby/ready") == Some(&Value::Bool(true)) && !is_unprotected(state)
-    };
+    let is_unprotected = |state: &Value| monitor::has_alarm(state, "run-unprotected");
+    let is_ready = |state: &Value| is_standby_ready(state) && !is_unprotected(state);
     let frozen = running.wait_for_node("evm1", 0);
     wait_until("the standby is ready", || is_ready(&state()));
     signal(frozen, "STOP");
@@ -280,7 +275,7 @@ fn nodes_that_were_started_by_hand_have_a_standby() {
     verify(&scratch.join("runs/run000001"), 0);
 }
 
-/// Both have died: nobody knows what the run had accepted.
+/// Both event managers are killed, so no node knows which events the run has accepted.
 #[test]
 fn event_managers_do_not_go_on_with_a_run_that_none_of_them_knows() {
     let scratch = ScratchDirectory::new();
@@ -300,18 +295,28 @@ fn event_managers_do_not_go_on_with_a_run_that_none_of_them_knows() {
     standby.end();
 }
 
-/// Its standby takes over, and it joins: twice, so that both replicas are started again.
-#[test]
-fn an_operator_has_the_event_manager_started_again_and_nothing_is_lost() {
+/// Begins a controlled run with a standby.
+fn controlled() -> Controller {
     let standby = PROTECTED.split_once("[manager]\n").expect("it has that table").1;
     let controller = Controller::begin(&format!("{SYSTEM}[manager]\n{standby}"));
     controller.ctl("start").exits(0);
-    let is_ready = || {
-        let (_, state) = controller.http("GET", "/api/v1/state", &[], "");
-        state.pointer("/run/standby/ready") == Some(&Value::Bool(true))
-    };
+    controller
+}
+
+fn state_of(controller: &Controller) -> Value {
+    controller.http("GET", "/api/v1/state", &[], "").1
+}
+
+fn is_standby_ready(state: &Value) -> bool {
+    state.pointer("/run/standby/ready") == Some(&Value::Bool(true))
+}
+
+/// Its standby takes over, and it joins: twice, so that both replicas are started again.
+#[test]
+fn an_operator_has_the_event_manager_started_again_and_nothing_is_lost() {
+    let controller = controlled();
     for _ in 0..2 {
-        wait_until("the standby is ready", is_ready);
+        wait_until("the standby is ready", || is_standby_ready(&state_of(&controller)));
         controller.ctl("recover evm1").exits(1).says(&["evm1 is a replica", "name the event manager"]);
         controller.ctl("recover evm --timeout 300").exits(0);
         let before = controller.triggers_so_far();
@@ -332,17 +337,10 @@ fn an_operator_has_the_event_manager_started_again_and_nothing_is_lost() {
 /// Two of three voters have forgotten their votes at the same time, so that nobody can take over any more.
 #[test]
 fn a_standby_is_not_ready_while_no_majority_could_note_that_it_takes_over() {
-    let standby = PROTECTED.split_once("[manager]\n").expect("it has that table").1;
-    let controller = Controller::begin(&format!("{SYSTEM}[manager]\n{standby}"));
-    controller.ctl("start").exits(0);
-    let state = || controller.http("GET", "/api/v1/state", &[], "").1;
-    wait_until("the standby is ready", || state().pointer("/run/standby/ready") == Some(&Value::Bool(true)));
-    // The restart of one that has not published yet is its beginning.
-    wait_until("all nodes have published", || {
-        let state = state();
-        let mut nodes = field(&state, "nodes").as_array().expect("a list").iter();
-        nodes.all(|node| field(node, "age_ms").is_number())
-    });
+    let controller = controlled();
+    let state = || state_of(&controller);
+    wait_until("the standby is ready", || is_standby_ready(&state()));
+    wait_until("all nodes have published", || monitor::have_all_published(&state()));
     let voters = ["ru0", "ru1"].map(|voter| controller.node(1, voter));
     // Neither answers while the other one comes back.
     voters.iter().for_each(|voter| signal(*voter, "STOP"));
@@ -354,15 +352,10 @@ fn a_standby_is_not_ready_while_no_majority_could_note_that_it_takes_over() {
         })
     };
     wait_until("both are back", || ["ru0", "ru1"].iter().all(|voter| is_back(&state(), voter)));
-    let is_ready = || state().pointer("/run/standby/ready") == Some(&Value::Bool(true));
-    wait_until("the standby is not ready", || !is_ready());
-    let has_alarm = |state: &Value| {
-        let mut alarms = field(state, "alarms").as_array().expect("a list").iter();
-        alarms.any(|alarm| field(alarm, "code") == "run-unprotected")
-    };
-    wait_until("an alarm is raised", || has_alarm(&state()));
+    wait_until("the standby is not ready", || !is_standby_ready(&state()));
+    wait_until("an alarm is raised", || monitor::has_alarm(&state(), "run-unprotected"));
     controller.ctl("recover evm").exits(1).says(&["the standby of evm is not ready"]);
-    assert!(!is_ready(), "it stays so");
+    assert!(!is_standby_ready(&state()), "it stays so");
     controller.ctl("stop");
 }
 
